@@ -245,9 +245,9 @@ async def test_an_extractor_that_hangs_does_not_hold_the_message(path: Path, mon
 
 
 async def test_reading_stops_when_its_time_is_up(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("jiyi.write.extract.BUDGET_S", -1.0)
+    monkeypatch.setattr("jiyi.write.add.READING_S", -1.0)
     async with Memory.open(path, embedder=WordEmbedder()) as memory:
-        receipt = await memory.add([{"role": "user", "content": "I live in Rome."}], user_id="mei")
+        receipt = await memory.add([{"role": "user", "content": "I live in Rome. " * 100}], user_id="mei")
         assert [made.memory_type for made in receipt.memories] == ["message"]
         assert "kept verbatim only" in receipt.problems[0]
 

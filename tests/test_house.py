@@ -24,7 +24,7 @@ DOCS = ROOT.parent.parent / "docs"
 # From the lowest layer to the highest: a module may import modules of its own package and of lower layers.
 LAYERS: list[set[str]] = [
     {"memory_types"},
-    {"models", "errors", "ids", "durable", "text_cache", "rate_limit"},
+    {"models", "errors", "ids", "durable", "text_cache", "threads", "rate_limit"},
     {"languages", "settings_files"},
     {"roles", "text", "folder_trust"},
     {"validation", "settings", "metrics"},
@@ -36,7 +36,7 @@ LAYERS: list[set[str]] = [
     {"keep", "transfer"},
     {"files"},
     {"engine", "health"},
-    {"areas"},
+    {"areas", "warm"},
     {"memory"},
     {"client"},
     {"sync", "keywords"},

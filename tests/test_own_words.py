@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from itertools import count
+from itertools import count, pairwise
 from pathlib import Path
 
 import pytest
@@ -42,7 +42,9 @@ def test_foreign_words_are_told_from_own_ones(home: str, other: str) -> None:
     assert len(FOREIGN_FORMS) >= 54
     own = [form for _, form in FOREIGN_FORMS if other in divide(text := filled(form, other), 0, len(text))[0]]
     assert own == []
-    beside = [form for _, form in FOREIGN_FORMS[:60] if home not in divide(f"{home}\n\n{filled(form, other)}", 0, 20)[0]]
+    beside = [
+        form for _, form in FOREIGN_FORMS[:60] if home not in divide(f"{home}\n\n{filled(form, other)}", 0, 20)[0]
+    ]
     assert beside == [], "what the user says before it stays own"
 
 
@@ -91,11 +93,13 @@ async def test_foreign_words_are_kept_with_less_trust(path: Path, text: str) -> 
         assert all("attribute" not in item.data for item in quotes)
         assert not (await memory.usage.profile(user_id="mei")).items
         found = await memory.context(quotes[0].content, user_id="mei", language="en")
-        assert "Known Facts" not in found and "Paris" in found or "巴黎" in found
+        assert ("Known Facts" not in found and "Paris" in found) or "巴黎" in found
         assert (await memory.maintenance.verify()).drift == {}
 
 
-@pytest.mark.parametrize("note", ["Deadline: March 5", "Dentist: Tuesday at 10", "WLAN-Passwort: hunter2", "截止日期：3月5日"])
+@pytest.mark.parametrize(
+    "note", ["Deadline: March 5", "Dentist: Tuesday at 10", "WLAN-Passwort: hunter2", "截止日期：3月5日"]
+)
 async def test_a_note_with_a_label_is_no_quote(path: Path, note: str) -> None:
     """Nothing depends on whose words it is in."""
     async with Memory.open(path, embedder=WordEmbedder()) as memory:
@@ -178,7 +182,7 @@ async def test_extractors_of_others_obey_the_same_rule(path: Path) -> None:
 def test_any_text_is_read_in_time(text: str) -> None:
     spans = own_words(text)
     assert all(0 <= start < end <= len(text) for start, end in spans)
-    assert all(end < start for (_, end), (start, _) in zip(spans, spans[1:], strict=False))
+    assert all(end < start for (_, end), (start, _) in pairwise(spans))
 
 
 @pytest.mark.parametrize("without", [None, *foreign_words.PROTECTIONS])

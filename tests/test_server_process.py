@@ -97,7 +97,8 @@ def test_what_was_acknowledged_is_there_afterwards(path: Path, how: signal.Signa
     assert set(acknowledged) <= kept and len(acknowledged) > 10
 
 
-def test_a_request_that_is_half_here_is_finished_before_it_stops(path: Path) -> None:
+def test_a_request_that_is_half_here_is_finished_before_it_stops(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JIYI_SERVER__SHUTDOWN_TIMEOUT_S", "30")
     body = json.dumps({"text": "我吃素，对花生过敏"}).encode()
     head = "POST /v1/memories HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
     head += f"Expect: 100-continue\r\nContent-Length: {len(body)}\r\n\r\n"

@@ -121,7 +121,9 @@ async def _own(trial: Trial, memory: Memory, kind: str, forms: Any) -> None:
     for number, (fact, text) in enumerate(forms):
         for content in (fact, text):
             await _say(memory, f"own {number}", content=content)
-        if any(one.content == fact for one in (await memory.list(user_id=f"own {number}")).items if one.valid_to is None):
+        if any(
+            one.content == fact for one in (await memory.list(user_id=f"own {number}")).items if one.valid_to is None
+        ):
             missed.append(text)
         trial.counts["own texts"] += 1
     if len(missed) > (1 - LEAST_OWN) * len(forms) and trial.without is None:

@@ -23,5 +23,6 @@ TRIALS: dict[str, str] = {
     "foreign_words": "pasted text and speakers with the user's name: they end nothing and wish nothing for the user",
     "attacker": "foreign roles, forged imports, long runs, lost files, bombs, slow clients, look-alikes of the fence",
     "folder": "a hostile folder: every setting, in every kind of settings file, with every command and hook",
+    "stalls": "requests of 200 kB of every kind while somebody else asks, and SIGTERM during each",
     "mutants": "mistakes put into the code that writes, reads, stores and authorises: do the tests notice?",
 }

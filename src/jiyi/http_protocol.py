@@ -1,12 +1,29 @@
 """The HTTP protocol of every server: headers must be short and arrive in time, and idle connections make room for new
-ones."""
+ones. And its end: after a signal a server finishes its requests, and its process ends in time."""
 
 import asyncio
+import logging
+import os
+import signal
+import sys
+import threading
 from collections import OrderedDict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from time import sleep
+from types import FrameType
 from typing import Any
 
+import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+logger = logging.getLogger("jiyi.server")
+
+# A thread that embeds lets others run at each multiplication. With Python's 5 ms it would then wait so long, dozens of
+# times, for an event loop that is busy with other requests; and the loop as often for threads that read long texts.
+SWITCH_S = 0.001
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+CLOSE_S = 1.5  # to close the database after the last request
 MAX_IDLE = 400  # connections without a request; then the one that has waited longest is closed
 MAX_HEAD_BYTES = 64 * 1024  # of the request line, the headers and the trailers of a request
 
@@ -105,3 +122,42 @@ class GuardedProtocol(HttpToolsProtocol):
         self._timer = None
         if not self.transport.is_closing():
             self.transport.close()
+
+
+class ReturningServer(uvicorn.Server):
+    """Returns to its caller, who has a database to close. After a signal, open requests get the time of
+    `timeout_graceful_shutdown`, and the database `CLOSE_S`. Then the process ends, whatever still runs: everything that
+    was acknowledged has been committed."""
+
+    async def serve(self, sockets: Any = None) -> None:
+        before = sys.getswitchinterval()
+        sys.setswitchinterval(SWITCH_S)
+        try:
+            await super().serve(sockets)
+        finally:
+            sys.setswitchinterval(before)
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        if not self.should_exit:
+            seconds = (self.config.timeout_graceful_shutdown or 0) + CLOSE_S
+            threading.Thread(target=_end_process, args=(seconds,), daemon=True).start()
+        super().handle_exit(sig, frame)
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Handle signals without raising them again at the end, as uvicorn does: that would kill the process."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        before = {number: signal.signal(number, self.handle_exit) for number in SIGNALS}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+
+def _end_process(after_s: float) -> None:
+    sleep(after_s)
+    logger.error("the server did not end in time: unfinished work is given up")
+    os._exit(1)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self, Unpack, cast, get_args
 
 from pydantic import JsonValue
 
-from . import validation
+from . import threads, validation
 from .areas import Areas
 from .areas.background import BackgroundJobs
 from .areas.sessions import TurnQueue, turn_of
@@ -298,7 +298,9 @@ class Memory(Areas):
         """
         engine, settings = self._engine, self._engine.settings
         where = self._search_filter(user_id, asked_at, filters)
-        parsed = interpret(
+        parsed = await threads.run(
+            len(validation.text("query", query, longest=validation.MAX_QUERY)),
+            interpret,
             query,
             where,
             mode=settings.search.default_mode if search_mode is None else search_mode,
@@ -345,8 +347,7 @@ class Memory(Areas):
 
         validation.whole("max_tokens", max_tokens, highest=1_000_000)
         validation.choice("style", style, get_args(context.Style))
-        if language is not None:
-            validation.choice("language", language, get_args(context.ContextLanguage))
+        validation.choice("language", "en" if language is None else language, get_args(context.ContextLanguage))
         least, at = min_relevance_score, filters.get("as_of") or asked_at
         found = await self.search(
             query, user_id=user_id, min_relevance_score=least, limit=context.MAX_LINES, asked_at=asked_at, **filters
@@ -357,8 +358,9 @@ class Memory(Areas):
         memories = await self.get_many([hit.id for hit in chosen], user_id=user_id) if chosen else ()
         memories = [to_the_point(memory, query) for memory in as_they_were(memories, at)]
         spoken: ContextLanguage = language or ("zh" if language_of(query) == "zh" else "en")
+        fence, block = await self._engine.fence(), context.context_block
         options: Any = {"max_tokens": max_tokens, "style": style, "as_of": at, "weak": weak}
-        return context.render_context(memories, fence=await self._engine.fence(), language=spoken, **options)
+        return await block(memories, fence=fence, language=spoken, **options)
 
     def _search_filter(self, user_id: str, asked_at: datetime | None, filters: Filters) -> Filter:
         where = Filter.parse(user_id=user_id, asked_at=asked_at, lifetimes=self._engine.lifetimes, **filters)

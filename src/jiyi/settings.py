@@ -213,7 +213,9 @@ class ServerSettings(Section):
     max_concurrent: int = Field(default=200, ge=1, description="requests handled at once; more are answered with 503")
     timeout_s: float = Field(default=60.0, gt=0, description="maximum seconds of a request")
     receive_timeout_s: float = Field(default=20.0, gt=0, description="maximum seconds between parts of a request")
-    shutdown_timeout_s: float = Field(default=30.0, gt=0, description="seconds that open requests get at shutdown")
+    shutdown_timeout_s: float = Field(
+        default=3.0, gt=0, description="seconds that open requests get at shutdown; the process ends 1.5 s later"
+    )
     upload_dir: Path | None = Field(
         default=None, description="folder for uploaded files, in the data directory unless absolute; default: `imports`"
     )

@@ -24,9 +24,9 @@ from ..languages.words import language as language_of
 from ..memory import Memory
 from ..models import RELEVANT, Hit, MemoryItem, Message, SearchResult
 from ..read.accesses import asked_by
-from ..read.context import ContextLanguage, Style, log_degraded, render_context, sharing_words
+from ..read.context import ContextLanguage, Style, context_block, log_degraded, sharing_words
 from ..roles import role_kind
-from ..text.fence import Fence, own_words, strip_context
+from ..text.fence import Fence, strip_context, without_context
 from ..write.classify import classify, is_small_talk
 from .chat import part
 from .standing import is_instruction, standing_memories
@@ -301,7 +301,7 @@ class Conversation:
     ) -> Recalled:
         """Recall, with the block for a prompt, by default in the language of the message."""
         recalled = await self.recall(said, limit=limit, skip_session=skip_session)
-        block = render_context(
+        block = await context_block(
             [*recalled.standing, *await self.current([hit.id for hit in recalled.hits])],
             fence=await self.fence(),
             max_tokens=max_tokens,
@@ -333,7 +333,7 @@ class Conversation:
 
     async def observe(self, messages: Iterable[Message]) -> None:
         """Queue messages to be stored, without recalled blocks in them; `Memory.sessions.flush` waits for that."""
-        said = [message.model_copy(update={"text": own_words(message.text)}) for message in messages]
+        said = [message.model_copy(update={"text": without_context(message.text)}) for message in messages]
         said = [message for message in said if message.text.strip()]
         if said:
             await self.memory.sessions.observe(said, **self.scope, user_names=self.user_names)

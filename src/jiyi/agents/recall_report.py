@@ -5,6 +5,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from .. import threads
 from ..models import RELEVANT, Hit, MemoryItem, Value
 from ..read.context import Style, line_text
 from ..text.budget import token_bound
@@ -49,7 +50,8 @@ async def recall_report(
     """Recall as an agent does, and explain it."""
     recalled = await conversation.context(said, max_tokens=max_tokens, style=style)
     memories = {memory.id: memory for memory in await conversation.current(recalled.ids)}
-    shown = [memory for memory in memories.values() if in_block(memory, recalled.block)]
+    size = sum(len(memory.content) for memory in memories.values())
+    shown = await threads.run(size, lambda: [one for one in memories.values() if in_block(one, recalled.block)])
     scores = {hit.id: hit.relevance_score for hit in recalled.hits}
     standing = {memory.id for memory in recalled.standing}
     used = {memory.id for memory in shown}
@@ -58,7 +60,7 @@ async def recall_report(
     current = {memory.id: memory for memory in await conversation.current([hit.id for hit in others])}
     return RecallReport(
         block=recalled.block,
-        tokens=token_bound(recalled.block) if recalled.block else 0,
+        tokens=await threads.run(len(recalled.block), token_bound, recalled.block) if recalled.block else 0,
         max_tokens=max_tokens,
         used=tuple(
             UsedMemory(

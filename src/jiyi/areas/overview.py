@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
-from .. import validation
+from .. import threads, validation
 from ..engine import Engine
 from ..errors import InvalidInput
 from ..languages.words import normalise
@@ -26,6 +26,8 @@ from ..read.profile import distinct_lines
 from ..read.units import MemUnitPage, to_unit
 from ..roles import teller_of
 from ..scope import Filter
+from ..store.database import PAGE_SIZE
+from ..store.overview import Told
 
 MOST_READ = 20_000  # newest memories that an overview reads
 EXACT = 1.0  # similarity of two names of the same thing
@@ -48,17 +50,19 @@ class Overview:
         if source is not None:
             validation.choice("source", source, ("chat", "file", "agent", "model", "person", "jiyi"))
         found: list[ChangeEntry] = []
+        room = PAGE_SIZE
         while True:
-            some = await self._engine.store.overviews.changes(user_id, after=after, limit=limit)
+            some, more = await self._engine.store.overviews.changes(user_id, after=after, limit=limit)
             for at, change in enumerate(some):
                 entry = to_entry(change)
                 if source is None or entry.source == source:
                     found.append(entry)
+                    room -= len(entry.text or "") + len(entry.before or "")
                 after = change.changed_at, change.memory_id, change.version
-                if len(found) == limit:
-                    more = at + 1 < len(some) or len(some) == limit
+                if len(found) == limit or room < 0:
+                    more = more or at + 1 < len(some)
                     return ChangePage(items=tuple(found), next_cursor=_to_cursor(after) if more else None)
-            if len(some) < limit:
+            if not more:
                 return ChangePage(items=tuple(found), next_cursor=None)
 
     async def units(
@@ -71,12 +75,13 @@ class Overview:
         user_id, session_id = validation.name("user_id", user_id), validation.optional_name("session_id", session_id)
         cursor, limit = validation.optional_name("cursor", cursor), validation.whole("limit", limit)
         store = self._engine.store
-        found = await store.units.page(user_id, session_id, cursor=cursor, limit=limit + 1)
-        shown = [unit for unit in found[:limit] if unit.messages]
+        found, more = await store.units.page(user_id, session_id, cursor=cursor, limit=limit)
+        shown = [unit for unit in found if unit.messages]
         ids = list(dict.fromkeys(one for unit in shown for one in unit.memory_ids))
         memories = {memory.id: memory for memory in await store.memories.get(user_id, ids)}
-        items = tuple(to_unit(unit, memories) for unit in shown)
-        return MemUnitPage(items=items, next_cursor=found[limit - 1].id if len(found) > limit else None)
+        size = sum(len(message.text) for unit in shown for message in unit.messages)
+        items = await threads.run(size, lambda: tuple(to_unit(unit, memories) for unit in shown))
+        return MemUnitPage(items=items, next_cursor=found[-1].id if more else None)
 
     async def profile(
         self, *, user_id: str, group_id: str | None = None, limit: int = 100, cursor: str | None = None
@@ -92,7 +97,9 @@ class Overview:
         await self._engine.sync_files(where.user_id)
         page = await self._engine.store.memories.page(where, cursor=cursor, limit=limit)
         told = [one for one in page.items if group_id is not None or teller_of(one.data, one.user_id) is None]
-        return page.model_copy(update={"items": tuple(distinct_lines(told))})
+        size = sum(len(memory.content) for memory in told)
+        lines = await threads.run(size, lambda: tuple(distinct_lines(told)))
+        return page.model_copy(update={"items": lines})
 
     async def subjects(self, *, user_id: str) -> Sequence[Subject]:
         """List the people, places, organisations, projects and things that memories name, most mentioned first.
@@ -101,7 +108,7 @@ class Overview:
         """
         user_id = validation.name("user_id", user_id)
         told = await self._engine.store.overviews.told(user_id, MOST_READ)
-        return subjects_of(told, await self._aliases(user_id), user_id)
+        return await threads.run(_size(told), subjects_of, told, await self._aliases(user_id), user_id)
 
     async def mentions(self, name: str, *, user_id: str, limit: int = 500) -> Sequence[MemoryItem]:
         """List the memories that name a subject, also ended ones, newest first."""
@@ -111,7 +118,8 @@ class Overview:
         aliases = await self._aliases(user_id)
         main = aliases.get(normalise(name), normalise(name))
         names = [main, *(other for other, leads_to in aliases.items() if leads_to == main)]
-        return await self._engine.store.memories.get(user_id, mentioning(told, names, user_id)[:limit])
+        ids = await threads.run(_size(told), mentioning, told, names, user_id)
+        return await self._engine.store.memories.get(user_id, ids[:limit])
 
     async def review(self, *, user_id: str, limit: int = 100) -> Sequence[ReviewItem]:
         """List memories that need a look: conflicts, repetitions, less trusted and less certain ones.
@@ -120,7 +128,9 @@ class Overview:
         """
         user_id, limit = validation.name("user_id", user_id), validation.whole("limit", limit)
         overviews = self._engine.store.overviews
-        found = to_review(await overviews.told(user_id, MOST_READ), await overviews.contradictions(user_id))[:limit]
+        told = await overviews.told(user_id, MOST_READ)
+        found = await threads.run(_size(told), to_review, told, await overviews.contradictions(user_id))
+        found = found[:limit]
         memories = await self._engine.store.memories.get(user_id, [one for _, ids in found for one in ids])
         by_id: Mapping[str, MemoryItem] = {memory.id: memory for memory in memories}
         return [ReviewItem(why=why, memories=tuple(by_id[one] for one in ids if one in by_id)) for why, ids in found]
@@ -135,6 +145,10 @@ class Overview:
         pairs = await self._engine.store.synonyms.list(user_id)
         same = [pair for pair in pairs if not pair.shared and pair.similarity >= EXACT]
         return dict(sorted((pair.keyword, pair.synonym), key=len) for pair in same)
+
+
+def _size(told: Sequence[Told]) -> int:
+    return sum(len(one.content) for one in told)
 
 
 def _to_cursor(place: tuple[datetime, str, int]) -> str:

@@ -167,6 +167,7 @@ def mcp(
     from ..agents.mcp.serve import serve_http, serve_stdio
     from ..agents.mcp.server import make_server
     from ..engine import runtime
+    from ..warm import warm_up
 
     async def run(memory: Any, user_id: str) -> None:
         server = make_server(
@@ -175,12 +176,15 @@ def mcp(
         if not http:
             await serve_stdio(server)
             return
-        key = runtime(memory).settings.mcp.key
+        await warm_up(memory)
+        settings = runtime(memory).settings
+        key = settings.mcp.key
         await serve_http(
             server,
             host=host,
             port=port,
             key=None if key is None else key.get_secret_value(),
+            shutdown_timeout_s=settings.server.shutdown_timeout_s,
             allowed_hosts=allow_host or (),
             ready=lambda url: typer.echo(f"serving {url} for user {user_id!r}", err=True),
         )

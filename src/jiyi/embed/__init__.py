@@ -13,6 +13,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
+from .. import threads
 from ..errors import EmbeddingError, JiyiError, SettingsError
 from ..settings import Settings
 from ..text_cache import text_cache
@@ -146,6 +147,7 @@ class CachedQueries:
 MAX_CHARACTERS = 2000  # the model averages over a text, so more would only blur the vector
 BATCH = 64
 LONG = 1000
+MOST_EMBEDDED = 8_000  # characters of a batch
 
 _lock = threading.Lock()
 
@@ -167,7 +169,9 @@ class BuiltinEmbedder:
         self._queries: WeakKeyDictionary[asyncio.AbstractEventLoop, QueryBatches] = WeakKeyDictionary()
 
     async def embed_documents(self, texts: Sequence[str]) -> Vectors:
-        return await asyncio.to_thread(_encode, texts)
+        """Embed a few texts at once: between two batches it is the turn of others."""
+        some = threads.batches(texts, _embedded, most=BATCH, most_size=MOST_EMBEDDED)
+        return np.concatenate([await asyncio.to_thread(_encode, batch) for batch in some])
 
     async def embed_query(self, text: str) -> Vectors:
         loop = asyncio.get_running_loop()
@@ -212,6 +216,10 @@ class QueryBatches:
         for (_, vector), row in zip(taken, found, strict=True):
             if not vector.done():  # its search may have been cancelled
                 vector.set_result(row)
+
+
+def _embedded(text: str) -> int:
+    return min(len(text), MAX_CHARACTERS)
 
 
 def _encode(texts: Sequence[str]) -> Vectors:

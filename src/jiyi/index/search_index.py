@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, TypeGuard
 
 from sqlalchemy import bindparam, func, or_, select
 
+from .. import threads
 from ..errors import StoreError
 from ..ids import erased
 from ..scope import Lifetimes
@@ -34,6 +35,7 @@ TOO_FAR_BEHIND = 2000  # changes, from which on a small index is loaded anew, an
 KEEP_UP = 500  # memories that wait for the next search at most
 LOAD_AT_ONCE = 5000  # rows
 WORTH_A_THREAD = 15_000  # memories; scanning fewer is faster than a thread switch
+MANY_TERMS = 200  # of a query; looking up fewer is, too
 
 logger = logging.getLogger(__name__)
 
@@ -91,7 +93,7 @@ class SearchIndex:
             if self._external is not None and index.external:
                 async with self._reading(user_id) as session:
                     await self._external.load(session, index, query)
-            if len(index) < WORTH_A_THREAD:
+            if len(index) < WORTH_A_THREAD and len(query.terms) < MANY_TERMS:
                 return index.gather(query)
             return await asyncio.to_thread(index.gather, query)
 
@@ -186,7 +188,7 @@ class SearchIndex:
         index.drop(changed)
         for some in chunks(changed):
             rows = await reader.rows(some)
-            index.put(rows)
+            await threads.run(sum(row.length for row in rows), index.put, rows)
             index.words.learn(await reader.keywords(some))
             index.link(await reader.changed_links(rows))
         if any(action == "delete" for _, _, action in changes):

@@ -7,14 +7,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
 from typing import Any
-from unicodedata import normalize
 
 from ..languages.base import word_set
 from ..languages.dates import dates
 from ..languages.en.relative_dates import english_number
 from ..languages.en.words import STOP_WORDS as EN_STOP_WORDS
 from ..languages.terms import tokens
-from ..languages.words import fold_traditional, language
+from ..languages.words import fold_traditional, language, nfkc
 from ..languages.zh.dates import chinese_number
 from ..languages.zh.words import STOP_WORDS
 from ..text_cache import text_cache
@@ -181,7 +180,7 @@ def particulars(text: str) -> frozenset[str]:
     >>> sorted(particulars("林晓梅五月七日在上海花了三千块"))
     ['3000', '上海', '五月', '七日', '林晓梅']
     """
-    folded = normalize("NFKC", fold_traditional(text))
+    folded = nfkc(fold_traditional(text))
     return frozenset({*_numbers(folded), *_latin_names(folded), *_chinese_names(folded)} - {""})
 
 
@@ -247,4 +246,4 @@ def _tag() -> Any:
 
 
 def _letters(text: str) -> str:
-    return "".join(filter(str.isalnum, normalize("NFKC", fold_traditional(text)).casefold()))
+    return "".join(filter(str.isalnum, nfkc(fold_traditional(text)).casefold()))

@@ -13,7 +13,6 @@ from itertools import islice
 from math import log2
 from operator import add, itemgetter
 from typing import TYPE_CHECKING, Any
-from unicodedata import normalize
 
 from ..text_cache import text_cache
 from .en import words as en
@@ -22,6 +21,7 @@ from .words import (
     HAN,
     LETTER,
     UNSPACED,
+    composed,
     fold_case,
     inner_parts,
     is_spelled_plainly,
@@ -179,7 +179,7 @@ def exact_hash(text: str) -> str:
     >>> exact_hash("cafe\\u0301  au lait") == exact_hash("café au lait"), exact_hash("10²") == exact_hash("102")
     (True, False)
     """
-    return blake2b(_encoded(" ".join(normalize("NFC", text).split())), digest_size=16).hexdigest()
+    return blake2b(_encoded(" ".join(composed(text).split())), digest_size=16).hexdigest()
 
 
 def near_hash(text: str) -> int:

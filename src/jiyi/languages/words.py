@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 from functools import cache
 from importlib.resources import files
+from itertools import groupby
 from typing import Literal
 from unicodedata import combining, normalize
 
@@ -49,7 +50,8 @@ def width(text: str) -> int:
 
 
 def language(text: str) -> Language:
-    """Return the main language of a text; English terms inside a Chinese sentence leave it Chinese."""
+    """Return the main language of the beginning of a text; English terms inside a Chinese sentence leave it Chinese."""
+    text = text[:_LONGEST_LOOK]
     if text.isascii():
         return ("other" if _is_foreign(text) else "en") if any(map(str.isalpha, text)) else "other"
     han = cjk = latin = other = 0
@@ -86,7 +88,7 @@ def prompt_language(text: str) -> Literal["en", "zh"]:
 def _is_foreign(text: str) -> bool:
     """Return True if Latin text has more function words of other languages than English ones."""
     foreign = english = 0
-    for word in _LATIN_WORD.findall(text[:_LONGEST_LOOK].lower()):
+    for word in _LATIN_WORD.findall(text.lower()):
         if word in STOP_WORDS:
             english += 1
         elif word in FUNCTION_WORDS or not word.isascii():
@@ -151,7 +153,8 @@ def fold_traditional(text: str) -> str:
     return text if text.isascii() else text.translate(simplified_table())
 
 
-def _nfkc(text: str) -> str:
+def nfkc(text: str) -> str:
+    """Return the text in NFKC, without combining marks beyond those that any language needs."""
     # CPython sorts a run of combining marks in quadratic time: 80,000 of them took 12 seconds. Unicode's own limit
     # for streams is 30. NFKC can lengthen a run, so it is cut before, for time, and after, so that twice is as once.
     text = _MARK_RUN.sub(_fewer_marks, text)
@@ -169,19 +172,35 @@ def _fewer_marks(run: re.Match[str]) -> str:
     return "".join(kept)
 
 
+def composed(text: str) -> str:
+    """Return the text in NFC. Runs of more combining marks than any language needs are left as they are."""
+    if text.isascii():
+        return text
+    parts: list[str] = []
+    end = 0
+    for run in _MARK_RUN.finditer(text):
+        at = run.start()
+        for is_mark, chars in groupby(run[0], lambda char: combining(char) > 0):
+            start, at = at, at + sum(1 for _ in chars)
+            if is_mark and at - start > _MOST_MARKS:
+                parts += (normalize("NFC", text[end:start]), text[start:at])
+                end = at
+    return "".join((*parts, normalize("NFC", text[end:])))
+
+
 def plain(text: str) -> str:
     """Return the text in one width and one Chinese script, with its case and spaces."""
     if text.isascii():
         return text
     for wide, narrow in _WIDE_MARKS:
         text = text.replace(wide, narrow)
-    text = _nfkc(text)
+    text = nfkc(text)
     return text.translate(_plain_table()) if _to_translate().search(text) else text
 
 
 def fold_case(text: str) -> str:
     """Return plain text in one case. Folding can undo NFKC, so that is applied again."""
-    return text.lower() if text.isascii() else _nfkc(text.casefold())
+    return text.lower() if text.isascii() else nfkc(text.casefold())
 
 
 def normalise(text: str) -> str:

@@ -7,17 +7,18 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import cache
 from itertools import islice
-from typing import Literal, Self, get_args
+from typing import Literal, Required, Self, TypedDict, Unpack, get_args
 from unicodedata import combining, east_asian_width
 
+from .. import threads
 from ..languages import cue
-from ..languages.terms import content_hash, hamming, near_hash, non_overlapping, tokens
+from ..languages.terms import content_hash, exact_hash, hamming, near_hash, non_overlapping, tokens
 from ..languages.words import normalise
 from ..models import RELEVANT, Hit, MemoryItem, utc_now
 from ..roles import USER_SUBJECTS, role_kind, teller_of
 from ..text.budget import token_bound
 from ..text.fence import NOTICES, Fence, is_context, one_line, quoted, strip_context
-from .hits import as_they_were, dated_text
+from .hits import BEGINNING, as_they_were, dated_text
 
 __all__ = ["ContextLanguage", "Style", "is_context", "log_degraded", "render_context", "strip_context"]
 
@@ -97,10 +98,22 @@ _REPEATED = 0.9  # share of a text's words in another one, from which on it is a
 _DAY = timedelta(days=1)
 
 
+class BlockOptions(TypedDict, total=False):
+    """Arguments of `render_context`."""
+
+    fence: Required[Fence]
+    style: Required[Style]
+    language: Required[ContextLanguage]
+    count: Count
+    as_of: datetime | None
+    weak: Collection[str]
+    standing: Collection[str]
+
+
 def sharing_words(query: str, hits: Sequence[Hit]) -> list[Hit]:
     """Return the hits that have a word of the query: all that a greeting or a bare keyword can be about."""
     words = {*tokens(query)}
-    return [hit for hit in hits if not words.isdisjoint(tokens(hit.content))]
+    return [hit for hit in hits if not words.isdisjoint(tokens(hit.content[:BEGINNING]))]
 
 
 def select_for_context(hits: Sequence[Hit], small_talk: str | None = None) -> list[Hit]:
@@ -111,6 +124,12 @@ def select_for_context(hits: Sequence[Hit], small_talk: str | None = None) -> li
     if hits and hits[0].relevance_score >= RELEVANT:
         return [hit for hit in hits if hit.relevance_score >= WEAK_BESIDE][:MAX_LINES]
     return [hit for hit in hits if hit.relevance_score >= WEAK_ALONE][:MAX_WEAK_LINES]
+
+
+async def context_block(memories: Sequence[MemoryItem], *, max_tokens: int, **options: Unpack[BlockOptions]) -> str:
+    """Render memories like `render_context`, in a thread if they are long."""
+    size = sum(min(len(memory.content), max_tokens * _LONGEST_TOKEN) for memory in memories)
+    return await threads.run(size, render_context, memories, max_tokens=max_tokens, **options)
 
 
 def render_context(
@@ -196,13 +215,21 @@ class _Compared:
 
     @classmethod
     def of(cls, memory: MemoryItem) -> Self:
-        text = normalise(memory.content).strip(".,;:!。、 ")
+        threads.check()
+        beginning = memory.content[:_COMPARED]
         # Numbers weigh little in a SimHash and much in a fact.
         numbers = tuple(re.findall(r"(?<![A-Za-z])[A-Za-z]*\d+[A-Za-z¹²³]*", memory.content))
-        exact, near = content_hash(memory.content), near_hash(memory.content[:_COMPARED])
-        words = frozenset(non_overlapping(tokens(memory.content[:_COMPARED])))
-        negations = len(cue("negation").findall(memory.content[:_COMPARED]))
-        return cls(memory, _speaker(memory), text, exact, near, numbers, words, negations)
+        is_long = len(memory.content) > _COMPARED
+        return cls(
+            memory=memory,
+            speaker=_speaker(memory),
+            text=normalise(beginning).strip(".,;:!。、 "),
+            exact=exact_hash(memory.content) if is_long else content_hash(memory.content),
+            near=near_hash(beginning),
+            numbers=numbers,
+            words=frozenset(non_overlapping(tokens(beginning))),
+            negations=len(cue("negation").findall(beginning)),
+        )
 
     def covers(self, other: Self) -> bool:
         """Return True if the other one adds nothing to this one."""
@@ -303,8 +330,8 @@ def _is_quoted(memory: MemoryItem) -> bool:
 
 
 def line_text(memory: MemoryItem) -> str:
-    """Return the text of a memory as a block shows it, in quotes."""
-    return quoted(dated_text(memory) or memory.content)
+    """Return the text of a memory as a block shows it, in quotes, or the beginning of a long one."""
+    return quoted((dated_text(memory) or memory.content)[:BEGINNING])
 
 
 def _speaker(memory: MemoryItem) -> str | None:

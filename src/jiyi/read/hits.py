@@ -7,12 +7,14 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Self
 
+from .. import threads
 from ..languages.terms import tokens
 from ..languages.words import width
 from ..models import Explanation, Hit, MemoryItem, SearchResult
 from ..text.passages import COMPRESSED, passages, summarise
 
 PREVIEW = 200
+BEGINNING = 2_000  # characters of a memory in which words of the query are looked for once it was found
 MOST = 450  # width of one memory in a prompt; a Chinese character counts as three
 
 _DAY = re.compile(r"(\d{4}-\d{2}-\d{2}): ")
@@ -68,9 +70,11 @@ def dated_text(memory: MemoryItem) -> str | None:
 
 
 def matched_terms(memory: MemoryItem, terms: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the query's terms that occur in the memory."""
+    """Return the query's terms that occur in the memory, or in the beginning of a long one."""
+    threads.check()
     speaker = memory.data.get("speaker")
-    present = set(tokens(" ".join((memory.content, memory.summary, str(speaker or ""), *memory.tags))))
+    texts = memory.content[:BEGINNING], memory.summary[:BEGINNING], str(speaker or ""), *memory.tags
+    present = set(tokens(" ".join(texts)))
     return tuple(term for term in dict.fromkeys(terms) if term in present)
 
 

@@ -12,6 +12,7 @@ from functools import cache
 from ..languages.words import language
 from ..models import MemoryItem
 from ..roles import subject_text
+from .hits import BEGINNING
 from .rank import RankedHit
 
 # Each line is one relation.
@@ -147,7 +148,7 @@ def by_name(asked: NameQuestion, ranked: Sequence[RankedHit], found: Mapping[str
     hits = []
     for one in ranked:
         memories = [found[member] for member in {one.id, *one.members} & found.keys()]
-        said = [(memory.content, str(memory.data.get("speaker") or "")) for memory in memories]
+        said = [(memory.content[:BEGINNING], str(memory.data.get("speaker") or "")) for memory in memories]
         if any(asked.is_answered_by(*some) for some in said) and not one.outdated:
             hits.append(one.naming())
         else:
@@ -173,5 +174,7 @@ def unnamed(text: str, found: Mapping[str, MemoryItem]) -> frozenset[str]:
         memory_id
         for memory_id, memory in found.items()
         if {own, language(memory.content)} == {"zh", "en"}
-        and names.isdisjoint(_WORD.findall(f"{memory.data.get('speaker')} {about[memory_id]} {memory.content}"))
+        and names.isdisjoint(
+            _WORD.findall(f"{memory.data.get('speaker')} {about[memory_id]} {memory.content[:BEGINNING]}")
+        )
     )

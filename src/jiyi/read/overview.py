@@ -8,12 +8,13 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from .. import threads
 from ..languages.terms import content_hash
 from ..languages.words import normalise
 from ..languages.zh.words import proper_names
 from ..models import MemoryItem, Value, utc_now
 from ..roles import subject_text, teller_of
-from ..store.overview import LoggedChange, Told
+from ..store.overview import TOLD, LoggedChange, Told
 
 ChangeKind = Literal["learned", "changed", "ended", "forgotten", "restored"]
 ChangeSource = Literal["chat", "file", "agent", "model", "person", "jiyi"]
@@ -181,6 +182,7 @@ def subjects_of(memories: Iterable[Told], aliases: Mapping[str, str], user_id: s
     found: dict[str, _Found] = {}
     now = utc_now()
     for told in memories:
+        threads.check()
         holds = (told.valid_to is None or told.valid_to > now) and not says_end(told.data)
         for name, kind in subject_names(told, user_id).items():
             main = aliases.get(normalise(name), normalise(name))
@@ -210,7 +212,12 @@ def subjects_of(memories: Iterable[Told], aliases: Mapping[str, str], user_id: s
 def mentioning(memories: Iterable[Told], names: Sequence[str], user_id: str) -> list[str]:
     """Return the ids of the memories that name somebody or something by one of these names."""
     wanted = {normalise(name) for name in names}
-    return [told.id for told in memories if wanted & {normalise(name) for name in subject_names(told, user_id)}]
+    found = []
+    for told in memories:
+        threads.check()
+        if wanted & {normalise(name) for name in subject_names(told, user_id)}:
+            found.append(told.id)
+    return found
 
 
 def says_end(data: Mapping[str, Any]) -> bool:
@@ -239,12 +246,13 @@ def to_review(
         if all(name in by_id for name in pair):
             add("conflict", sorted(pair, reverse=True))
     slots: dict[tuple[str, str], dict[str, str]] = {}
-    texts: dict[str, list[str]] = {}
+    texts: dict[tuple[str, int], list[str]] = {}  # long ones by their beginning and length
     for one in open_:
+        threads.check()
         attribute, value = one.data.get("attribute"), one.data.get("value")
         if one.data.get("single") and isinstance(attribute, str) and isinstance(value, str) and not says_end(one.data):
             slots.setdefault((str(subject_text(one.data)), attribute), {}).setdefault(normalise(value), one.id)
-        texts.setdefault(content_hash(one.content), []).append(one.id)
+        texts.setdefault((content_hash(one.content), max(one.length, TOLD)), []).append(one.id)
     for values in slots.values():
         if len(values) > 1:
             add("conflict", list(values.values()))

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator
 
+from .. import threads
 from ..languages.words import normalise
 from ..models import MemoryItem
 from ..roles import subject_text, teller_of
@@ -16,6 +17,7 @@ def distinct_lines(memories: Iterable[MemoryItem]) -> Iterator[MemoryItem]:
     of all of them (We meet on Tuesdays) is one."""
     seen: set[tuple[object, ...]] = set()
     for memory in memories:
+        threads.check()
         data = memory.data
         teller = teller_of(data, memory.user_id)
         whose = None if _TOGETHER.match(memory.content) else (teller, subject_text(data) or data.get("speaker"))

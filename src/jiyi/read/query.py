@@ -76,8 +76,7 @@ def interpret(
     explain: bool,
     with_synonyms: bool,
 ) -> Query:
-    """Check the arguments of a search and parse its text."""
-    validation.text("query", text, longest=validation.MAX_QUERY)
+    """Check the arguments of a search and parse its text, which has been checked."""
     validation.choice("search_mode", mode, tuple(LEGS))
     given = () if keywords is None else tuple(normalise(word) for word in validation.names("keywords", keywords))
     return Query(

@@ -115,7 +115,7 @@ async def reranked(
         for one in present[:MOST_READ]
         if one.logit >= least
         for memory, text in _wordings(one, found)
-        if width(text.content) <= LONGEST
+        if _width(text) <= LONGEST
     ]
     texts = [candidate(text, query.filter.now) for _, _, text in read]
     logits = await asyncio.to_thread(reranker.logits, query.text, texts) if texts else ()
@@ -139,7 +139,7 @@ def _newest_first(
         one
         for one in hits[:MOST_COMPARED]
         if one.score >= NEWER
-        and width(found[one.id].content) <= LONGEST_COMPARED
+        and _width(found[one.id]) <= LONGEST_COMPARED
         and found[one.id].data.get("role") != "assistant"
     ]
     best.sort(key=lambda one: found[one.id].valid_from)
@@ -156,6 +156,11 @@ def _newest_first(
         changed[new.id] = changed.get(new.id, new).rescored("replaces", logit, max(new.logit, old.logit - BEHIND))
         changed[old.id] = changed.get(old.id, old).rescored("replaced", logit, old.logit - LOWERED)
     return sorted((changed.get(one.id, one) for one in hits), key=lambda one: -one.score)
+
+
+def _width(memory: MemoryItem) -> int:
+    """Return the width of a memory; that of a long one is only known to be above the limits."""
+    return width(memory.content[: LONGEST + 1])
 
 
 def _wordings(one: RankedHit, found: Mapping[str, MemoryItem]) -> list[tuple[MemoryItem, MemoryItem]]:
@@ -179,7 +184,7 @@ def worded(one: RankedHit, found: Mapping[str, MemoryItem]) -> list[MemoryItem]:
 
 
 def _fused(one: RankedHit, logit: float | None, shown: MemoryItem, *, by_model: bool) -> RankedHit:
-    size = width(shown.content)
+    size = _width(shown)
     if size > LONGEST:
         return one
     name, value = ("not read", UNREAD) if logit is None else ("reranker", logit)

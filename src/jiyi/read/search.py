@@ -14,7 +14,7 @@ this process, under the same keys; a change or a deletion makes new keys.
 """
 
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
@@ -23,16 +23,15 @@ from typing import Annotated, Self, TypeVar
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
 
-from .. import __version__
+from .. import __version__, threads
 from ..cache import Cache, LocalCache
 from ..embed import Embedder, Vectors, embed_query
 from ..errors import EmbeddingError, EmbeddingModelChanged
 from ..index.query import Candidates, IndexQuery
 from ..index.search_index import SearchIndex
 from ..languages.dates import dates
-from ..languages.words import language
 from ..metrics import Meter
-from ..models import RELEVANT, CacheUse, MemoryItem, SearchResult, utc_now
+from ..models import CacheUse, Hit, MemoryItem, SearchResult, utc_now
 from ..scope import Filter
 from ..store.contract import FeedPosition, SearchSnapshot
 from ..store.store import Store
@@ -40,9 +39,10 @@ from .accesses import Accesses
 from .hits import KeptResult, as_they_were, hit, matched_terms
 from .names import by_name, name_question, unnamed
 from .presets import Ranking
-from .query import LEGS, Query, build_index_query, expanded_keywords, parts, people_named, query_texts, synonyms_of
+from .query import LEGS, Query, build_index_query, expanded_keywords, parts, query_texts, synonyms_of
 from .rank import RankedHit, rank
-from .rerank import MOST_READ, Reranker, is_question, reranked, worded
+from .reorder import READ_FASTER, looked_at, one_per_statement, reordered, without_weak_repetitions
+from .rerank import MOST_READ, Reranker, is_question, reranked
 
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -138,7 +138,9 @@ class Searcher:
         # Explanations contain words of memories, which no cache may hold.
         if snapshot.position is None or not self._caches or not cacheable or query.explain:
             return await self._fresh(query, snapshot)
-        key = self._key(query, snapshot.position, self._period.number(now), asked_at)
+        key = await threads.run(
+            len(query.text), self._key, query, snapshot.position, self._period.number(now), asked_at
+        )
         kept = await self._kept.get(user_id, key)
         if kept is not None and kept[0] > now:
             self._meter.count("cache_lookups_total", "hit")
@@ -178,22 +180,17 @@ class Searcher:
     async def _fresh(self, query: Query, snapshot: SearchSnapshot) -> SearchResult:
         found = await self._found(query, snapshot)
         ranked = list(found.hits)
-        for part in parts(query) if self._ranking.preset == "measured" else ():
+        for part in await threads.run(len(query.text), parts, query) if self._ranking.preset == "measured" else ():
             other = await self._found(part, snapshot)  # a question among other sentences is also asked by itself
             found.memories.update(other.memories)
             ranked += other.hits
             found.degraded.extend(other.degraded)
-        best = _one_per_statement(sorted(ranked, key=lambda one: -one.score))
-        best = _without_weak_repetitions(best, found.memories)
-        hits = []
-        for one in best[: query.limit]:
-            memory = found.memories.get(one.id)
-            if memory is not None:  # None if it was just deleted, or is a profile without content at that time
-                terms = matched_terms(memory, found.index_query.terms) if query.explain else ()
-                hits.append(hit(memory, query.text, one.score, one.explanation(terms) if query.explain else None))
+        best = one_per_statement(sorted(ranked, key=lambda one: -one.score))
+        best = without_weak_repetitions(best, found.memories)
+        size = looked_at(found.memories.values()) if query.explain else 0
         return SearchResult(
             query=query.text,
-            hits=tuple(hits),
+            hits=await threads.run(size, _hits, query, best[: query.limit], found),
             total_found=max(found.total, len(best)),
             searched=found.searched,
             search_strategy_used=query.mode,
@@ -206,32 +203,35 @@ class Searcher:
         store, embedder = self._store, self._embedder
         degraded: list[str] = []
         people = await self._index.people(query.filter.user_id, embedder.id)
-        texts = query_texts(query, people)
+        size = len(query.text)
+        texts = await threads.run(size, query_texts, query, people)
         vectors = await _vectors(texts, query, embedder, degraded)
-        index_query = build_index_query(query, people, texts, vectors, snapshot, embedder.id, self._ranking)
+        index_query = await threads.run(
+            size, build_index_query, query, people, texts, vectors, snapshot, embedder.id, self._ranking
+        )
         candidates = await self._index.gather(index_query)
         degraded.extend(candidates.missing)
         await _report_unembedded(query, candidates, store, embedder, degraded)
         reranker = self.reranker if is_question(query) else None
-        name = None if query.mode == "keyword" else name_question(query.text)
+        name = None if query.mode == "keyword" else await threads.run(size, name_question, query.text)
         more = reranker is not None or name is not None  # scores change when the texts have been read
         asked = replace(query, limit=max(query.limit, MOST_READ), min_score=0.0) if more else query
-        ranked = rank(candidates, asked, index_query, self._ranking, embedder.id)
+        ranked = await threads.run(size, rank, candidates, asked, index_query, self._ranking, embedder.id)
         wanted = [(one.id,) if reranker is None else (*one.members, *one.succeeds) for one in ranked.hits]
         memories = await store.memories.get(query.filter.user_id, [member for some in wanted for member in some])
         found = {memory.id: memory for memory in as_they_were(memories, query.filter.as_of)}
-        best, total = _across_languages(query, ranked.hits, found, self._ranking), ranked.total
-        best = _about(index_query.named, best, found)
+        size, total = looked_at(found.values()) // READ_FASTER, ranked.total
+        best = await threads.run(size, reordered, query, index_query, ranked.hits, found, self._ranking)
         if reranker is not None:
             try:
                 best = await reranked(reranker, query, best, found, current=index_query.current)
             except Exception as error:  # of a package or of a caller's own class: the hits are there without it
                 logger.warning("the reranker failed", exc_info=error)
                 degraded.append(f"hits are ranked without reading them: the reranker failed ({type(error).__name__})")
-            nameless = unnamed(query.text, found)
+            nameless = await threads.run(size, unnamed, query.text, found)
             best = [one.without_name() if one.id in nameless else one for one in best]
         if name is not None:
-            best = by_name(name, best, found)
+            best = await threads.run(size, by_name, name, best, found)
         if more:
             best = sorted((one for one in best if one.score >= query.min_score), key=lambda one: -one.score)
             total = len(best) if query.min_score else total
@@ -309,66 +309,14 @@ class Searcher:
             await cache.close()
 
 
-def _one_per_statement(hits: Sequence[RankedHit]) -> list[RankedHit]:
-    """Return the hits, best first, without further ones of the same statement."""
-    seen: set[str] = set()
-    best = []
-    for one in hits:
-        members = {one.id, *one.members}
-        if seen.isdisjoint(members):
-            best.append(one)
-        seen |= members
-    return best
-
-
-def _without_weak_repetitions(hits: Sequence[RankedHit], found: Mapping[str, MemoryItem]) -> list[RankedHit]:
-    """Return the hits without weak ones that repeat a better one word for word. Relevant ones stay: what was said on
-    two days may have happened twice."""
-    seen: set[tuple[object, str]] = set()
-    best = []
-    for one in hits:
-        memory = found.get(one.id)
-        said = None if memory is None else (memory.data.get("speaker"), memory.content)
-        if one.score >= RELEVANT or said not in seen:
-            best.append(one)
-        if said is not None:
-            seen.add(said)
-    return best
-
-
-def _across_languages(
-    query: Query, ranked: Sequence[RankedHit], found: Mapping[str, MemoryItem], ranking: Ranking
-) -> list[RankedHit]:
-    """Score Chinese memories for English queries, and the reverse, without expecting common words."""
-    own = language(query.text)
-    if ranking.preset != "measured" or own not in ("zh", "en") or query.mode == "keyword":
-        return list(ranked)
-
-    def written_in(one: RankedHit, which: str) -> bool:
-        return one.id in found and language(found[one.id].content) == which
-
-    if any(one.score >= RELEVANT and written_in(one, own) for one in ranked):
-        return list(ranked)
-    other = "en" if own == "zh" else "zh"
-    foreign = {one.id for one in ranked if written_in(one, other)}
-    if not foreign:
-        return list(ranked)
-    foreign -= unnamed(query.text, found)
-    hits = [one.in_other_language() if one.id in foreign else one for one in ranked]
-    return sorted(hits, key=lambda one: -one.score)
-
-
-def _about(people: frozenset[str], ranked: Sequence[RankedHit], found: Mapping[str, MemoryItem]) -> list[RankedHit]:
-    """Lower statements that, as a language model understood them, are about others than the people of the query."""
-    if not people:
-        return list(ranked)
-    hits = [one.about_others() if _is_about_others(one, people, found) else one for one in ranked]
-    return sorted(hits, key=lambda one: -one.score)
-
-
-def _is_about_others(one: RankedHit, people: frozenset[str], found: Mapping[str, MemoryItem]) -> bool:
-    facts = [fact for fact in worded(one, found) if fact.data.get("subject")]
-    return bool(facts) and not any(people_named(f"{fact.data['subject']} {fact.content}", people) for fact in facts)
+def _hits(query: Query, best: Sequence[RankedHit], found: Found) -> tuple[Hit, ...]:
+    """Return the hits with their memories. One may have been deleted, or is a profile without content at that time."""
+    hits = []
+    for one in best:
+        if (memory := found.memories.get(one.id)) is not None:
+            terms = matched_terms(memory, found.index_query.terms) if query.explain else ()
+            hits.append(hit(memory, query.text, one.score, one.explanation(terms) if query.explain else None))
+    return tuple(hits)
 
 
 async def _vectors(texts: list[str], query: Query, embedder: Embedder, degraded: list[str]) -> list[Vectors]:

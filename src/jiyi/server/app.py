@@ -21,9 +21,10 @@ from .auth import AppState, Requires
 from .console_files import add_console
 from .direct import DirectRoutes
 from .events import Streams
+from .json_body import json_response
 from .metrics import RequestMetrics
 from .middleware import Authentication, Limits, RequestLog
-from .routes import admin, agents, jobs, json_response, mem0, memories, overview, transfer
+from .routes import admin, agents, jobs, mem0, memories, overview, transfer
 from .uploads import Uploads
 
 ROUTERS = (
@@ -80,7 +81,7 @@ def _routes(shared: AppState) -> FastAPI:
     )
     async def readyz(request: Request) -> Response:
         found = await shared.memory.health()
-        return json_response(admin.without_reasons(found), 200 if found.ready else 503)
+        return await json_response(admin.without_reasons(found), 200 if found.ready else 503)
 
     @app.get("/openapi.json", include_in_schema=False)
     async def openapi() -> Response:

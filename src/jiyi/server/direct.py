@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 from urllib.parse import parse_qsl
 
-from fastapi import FastAPI, HTTPException, Request
+from fastapi import FastAPI, Request
 from fastapi.routing import APIRoute
 from pydantic import BaseModel, ValidationError
 from starlette.exceptions import HTTPException as AnyHttpException
@@ -15,7 +15,8 @@ from ..errors import JiyiError
 from ..http_server import AsgiApp, AsgiScope, Message, Receive, Send, header
 from . import errors
 from .auth import AppState, RequiresForUser
-from .routes import JsonRoute, parse_json
+from .json_body import parse_json
+from .routes import JsonRoute
 
 IDEMPOTENCY_KEY = "idempotency_key"
 
@@ -47,15 +48,15 @@ class DirectRoute:
             return None
         return cls(route, requires, body.name, kind)
 
-    def arguments(self, request: Request, shared: AppState, content: bytes) -> dict[str, Any]:
+    async def arguments(self, request: Request, shared: AppState, content: bytes) -> dict[str, Any]:
         """Return the arguments of the endpoint."""
         scope, given = request.scope, self.route.dependant
         user_id = _user_id(scope)
         if (header(scope, b"content-type") or "").partition(";")[0].strip().lower() != "application/json":
             raise NotDirect
         try:
-            body = self.body_type.__pydantic_validator__.validate_python(parse_json(content))
-        except (ValidationError, HTTPException):
+            body = self.body_type.__pydantic_validator__.validate_python(await parse_json(content))
+        except ValidationError:
             raise NotDirect from None
         found: dict[str, Any] = {self.body_name: body}
         if given.header_params:
@@ -87,8 +88,8 @@ class DirectRoutes:
         scope["route"] = direct.route  # for the log and the metrics
         body: list[Message] = []
         try:
-            arguments = direct.arguments(request, self._shared, await _read(receive, body))
-            response = direct.route.respond(await direct.route.endpoint(**arguments))
+            arguments = await direct.arguments(request, self._shared, await _read(receive, body))
+            response = await direct.route.respond(await direct.route.endpoint(**arguments))
         except NotDirect:
             await self._app(scope, _again(body, receive), send)
             return

@@ -133,10 +133,10 @@ class Limits:
             if not timeout.expired():
                 raise
             if not started:
-                late = f"the request took longer than {limit_s:.0f} seconds"
-                if key := scope.get("idempotency_key"):
-                    late += f"; it may be stored all the same: repeat it with Idempotency-Key {key} for its receipt"
-                await refuse(send, 504, "timeout", late, [(b"idempotency-key", key.encode())] if key else [])
+                await _give_up(scope, send, 504, "timeout", f"the request took longer than {limit_s:.0f} seconds")
+        except asyncio.CancelledError:
+            if not started:
+                await _give_up(scope, send, 503, "unavailable", "the server is stopping: try again")
         finally:
             self._active -= 1
 
@@ -176,6 +176,14 @@ class Limits:
             return message
 
         return counted
+
+
+async def _give_up(scope: AsgiScope, send: Send, status: int, code: str, why: str) -> None:
+    """Refuse a request that was being worked on."""
+    key: str | None = scope.get("idempotency_key")
+    if key:
+        why += f"; it may be stored all the same: repeat it with Idempotency-Key {key} for its receipt"
+    await refuse(send, status, code, why, [(b"idempotency-key", key.encode())] if key else [])
 
 
 class Authentication:

@@ -15,7 +15,9 @@ from typing import Any
 from urllib.parse import quote, urlsplit
 
 import httpx
+from pydantic_core import to_json
 from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
@@ -25,6 +27,7 @@ from ..agents.recall import Conversation
 from ..client import Memory as Client
 from ..engine import runtime
 from ..errors import InvalidInput, JiyiError
+from ..http_protocol import ReturningServer
 from ..http_server import (
     AsgiApp,
     AsgiScope,
@@ -40,11 +43,13 @@ from ..http_server import (
 )
 from ..memory import Memory
 from ..models import Message
+from ..warm import warm_up
 from .auth import Access
 from .errors import STATUS, HttpError
+from .json_body import parse_json
 from .middleware import Authentication, Limits
 from .observed_reply import ObservedReply
-from .serve import ReturningServer, server_config
+from .serve import server_config
 
 logger = logging.getLogger("jiyi.proxy")
 
@@ -127,14 +132,14 @@ class Proxy:
     async def _recalled(self, conversation: Conversation, body: bytes, *, is_chat: bool) -> tuple[Turn | None, bytes]:
         """Return the turn, and the body with the recalled block; the same bytes if nothing was recalled."""
         try:
-            given = json.loads(body)
-        except (ValueError, RecursionError):
+            given = await parse_json(body)
+        except HTTPException:
             return None, body  # the model's server says what is wrong with it
         if not isinstance(given, dict):
             return None, body
         turn = turn_of(given, is_chat)
         block = (await conversation.context(turn.said)).block
-        return turn, json.dumps(with_block(given, block, is_chat), ensure_ascii=False).encode() if block else body
+        return turn, to_json(with_block(given, block, is_chat)) if block else body
 
     async def _send(
         self, request: Request, path: str, body: bytes, conversation: Conversation, turn: Turn | None
@@ -248,6 +253,7 @@ async def serve_proxy(
         raise InvalidInput(
             "--host", f"{host} can be reached from other machines: create a key first (`jiyi keys create --help`)"
         )
+    await warm_up(memory)
     settings = runtime(memory).settings.server
     pool = httpx.Limits(max_connections=settings.max_concurrent)
     timeout = httpx.Timeout(TIMEOUT_S, connect=CONNECT_S)

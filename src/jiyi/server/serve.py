@@ -7,11 +7,8 @@ import gc
 import json
 import logging
 import re
-import signal
 import sys
-import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from math import ceil
 from typing import Any
@@ -20,10 +17,11 @@ import uvicorn
 
 from ..engine import runtime
 from ..errors import InvalidInput
-from ..http_protocol import GuardedProtocol
+from ..http_protocol import GuardedProtocol, ReturningServer
 from ..http_server import AsgiApp, bind_socket, is_loopback, url_host
 from ..memory import Memory
 from ..settings import ServerSettings
+from ..warm import warm_up
 from .app import make_app
 from .auth import AppState
 
@@ -80,10 +78,6 @@ def fast_loop() -> Callable[[], asyncio.AbstractEventLoop] | None:
 
 
 IDLE_S = 30
-# A thread that embeds lets others run at each multiplication. With Python's 5 ms it would then wait so long, dozens of
-# times, for an event loop that is busy with other requests.
-SWITCH_S = 0.001
-SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 async def serve(
@@ -91,6 +85,7 @@ async def serve(
 ) -> None:
     """Serve until stopped. `ready` is called with the address, and whether a key is needed, once it listens."""
     needs_key = await key_needed(memory, host)
+    await warm_up(memory)
     server = server_over(memory, host=host, allowed_hosts=allowed_hosts)
     with bind_socket(host, port) as sock:
         ready(f"http://{url_host(host)}:{sock.getsockname()[1]}", needs_key)
@@ -130,23 +125,6 @@ def server_config(app: AsgiApp, settings: ServerSettings) -> uvicorn.Config:
     )
 
 
-class ReturningServer(uvicorn.Server):
-    """Returns to its caller, who has a database to close."""
-
-    @contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        """Handle signals without raising them again at the end, as uvicorn does: that would kill the process."""
-        if threading.current_thread() is not threading.main_thread():
-            yield
-            return
-        before = {number: signal.signal(number, self.handle_exit) for number in SIGNALS}
-        try:
-            yield
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
-
-
 class Server(ReturningServer):
     """Ends event streams on shutdown."""
 
@@ -157,13 +135,10 @@ class Server(ReturningServer):
 
     async def serve(self, sockets: Any = None) -> None:
         await self._shared.uploads.start()
-        before = sys.getswitchinterval()
-        sys.setswitchinterval(SWITCH_S)
         gc.freeze()  # what is loaded stays until the end: searching it for garbage would only make requests wait
         try:
             await super().serve(sockets)
         finally:
-            sys.setswitchinterval(before)
             gc.unfreeze()
             await self._shared.uploads.close()
 

@@ -22,17 +22,18 @@ from time import monotonic
 
 from ..engine import runtime
 from ..errors import InvalidInput, JiyiError, StoreUnavailable
+from ..http_protocol import CLOSE_S, SIGNALS
 from ..http_server import bind_socket, url_host
 from ..memory import Memory
 from ..settings import load_settings
-from .serve import SIGNALS, fast_loop, key_needed, server_over, start_logging
+from ..warm import warm_up
+from .serve import fast_loop, key_needed, server_over, start_logging
 from .shared_metrics import SharedMetrics
 
 logger = logging.getLogger("jiyi.server")
 
 CHECK_S = 0.2
 RESTART_S = 1.0  # between two starts in place of workers that end at once
-CLOSE_S = 15.0  # to close the database after the last request
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +114,7 @@ class Supervisor:
     def _end(self, workers: Sequence[Worker]) -> None:
         for worker in workers:
             worker.process.terminate()
-        until = monotonic() + self._shutdown_timeout_s + CLOSE_S
+        until = monotonic() + self._shutdown_timeout_s + CLOSE_S + CHECK_S  # when a worker ends itself, if it can
         for worker in workers:
             worker.process.join(max(0.0, until - monotonic()))
             if worker.process.is_alive():
@@ -163,6 +164,7 @@ def run_worker(options: WorkerOptions, sock: socket, link: Connection, folder: s
 async def _serve(options: WorkerOptions, sock: socket, link: Connection, folder: Path) -> None:
     async with Memory.open(options.store, settings=load_settings()) as memory:
         await memory.keys.exist()  # opens the database
+        await warm_up(memory)
         server = server_over(memory, host=options.host, allowed_hosts=options.allowed_hosts)
         loop = asyncio.get_running_loop()
 

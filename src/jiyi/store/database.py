@@ -23,6 +23,8 @@ P = ParamSpec("P")
 
 Work = Callable[[Session], Coroutine[Any, Any, T]]
 
+PAGE_SIZE = 4_000_000  # characters; a page that has more ends, and the next one continues
+
 
 class Database(ABC):
     """A SQL database: sessions that read, transactions that write, and what dialects do differently."""

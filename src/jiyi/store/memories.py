@@ -23,12 +23,13 @@ from ..errors import InvalidInput, NotFound
 from ..models import MemoryItem, Page, SourceMessage, from_micros, to_micros
 from ..scope import Filter
 from .contract import PAST, SAID
-from .database import Repository, chunks, from_row
+from .database import PAGE_SIZE, Repository, chunks, from_row
 from .session import Rows, Session
 from .tables import KeywordRow, MemoryRow, MemorySourceRow, MessageRow, RelationRow
 from .types import Instant, JsonRows
 
 AT_ONCE = 500  # ids in one statement
+PAGE_PART = 100  # memories of a page that are read at once
 Selects = Callable[..., Awaitable[list[Rows]]]  # takes any number of `Read`
 # Allowed values of `session_id`, `agent_id` and `group_id`; None: any, but not none at all.
 Places = Mapping[str, Sequence[str] | None]
@@ -91,6 +92,19 @@ _KNOWN = select(MemoryRow.dedupe_hash, MemoryRow.id).where(
 async def items(session: Session, user_id: str, names: Sequence[str]) -> list[MemoryItem]:
     """Return memories by id or memory_key, in the order given; unknown ones are left out."""
     return await _named(session.select, user_id, names)
+
+
+async def page_items(session: Session, user_id: str, ids: Sequence[str]) -> list[MemoryItem]:
+    """Return memories by id, in the order given, as many as a page may hold."""
+    found: list[MemoryItem] = []
+    room = PAGE_SIZE
+    for some in chunks(ids, PAGE_PART):
+        for memory in await items(session, user_id, some):
+            if found and room < 0:
+                return found
+            found.append(memory)
+            room -= len(memory.content) + len(memory.summary) + len(str(memory.data)) + len(str(memory.metadata))
+    return found
 
 
 async def _named(select: Selects, user_id: str, names: Sequence[str]) -> list[MemoryItem]:
@@ -206,10 +220,9 @@ class Memories(Repository):
 
         async def page(session: Session) -> Page:
             ids = await session.scalars(statement)
-            return Page(
-                items=tuple(await items(session, where.user_id, ids[:limit])),
-                next_cursor=ids[limit - 1] if len(ids) > limit else None,
-            )
+            found = await page_items(session, where.user_id, ids[:limit])
+            more = len(found) < len(ids)
+            return Page(items=tuple(found), next_cursor=found[-1].id if more else None)
 
         return await self._database.read(where.user_id, page)
 
@@ -241,10 +254,11 @@ class Memories(Repository):
                     raise InvalidInput("cursor", "is none that a page before has given")
                 began = from_micros(int(micros.replace("~", "-")))
                 statement = statement.where(tuple_(memory.valid_from, memory.id) < (began, last))
-            found = await session.rows(statement)
-            end = found[limit - 1] if len(found) > limit else None
+            ids = [row.id for row in await session.rows(statement)]
+            found = await page_items(session, where.user_id, ids[:limit])
+            end = found[-1] if len(found) < len(ids) else None
             return Page(
-                items=tuple(await items(session, where.user_id, [row.id for row in found[:limit]])),
+                items=tuple(found),
                 next_cursor=None if end is None else f"{str(to_micros(end.valid_from)).replace('-', '~')}-{end.id}",
             )
 

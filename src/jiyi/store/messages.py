@@ -10,9 +10,12 @@ from sqlalchemy import BindParameter, Select, and_, bindparam, delete, exists, f
 from ..models import MessagePage, SourceMessage
 from ..scope import Scope
 from .contract import SCOPE, StoredMessage
-from .database import Repository, chunks, from_row
+from .database import PAGE_SIZE, Repository, chunks, from_row
 from .session import Rows, Session
 from .tables import MessageRow, UnitMessageRow, UnitRow
+
+AT_ONCE = 200  # messages of one statement
+PAGE_PART = 100  # messages of a page that are read at once
 
 _COLUMNS = [field.name for field in fields(StoredMessage)]
 _IDS: BindParameter[list[str]] = bindparam("ids", expanding=True)
@@ -67,13 +70,21 @@ class Messages(Repository):
     """Messages, verbatim."""
 
     async def tail(self, place: Scope, limit: int, *, before: str | None = None) -> list[StoredMessage]:
-        """Return the newest messages of a scope, oldest first; before a message, if one is named."""
+        """Return the newest messages of a scope, oldest first; before a message, if one is named. Of very long ones
+        there are fewer."""
         scope = {name: getattr(place, name) for name in SCOPE}
         nulls = tuple(name for name, value in scope.items() if value is None)
-        values = {"user_id": place.user_id, "most": limit, "before": before, **scope}
-        given = {name: value for name, value in values.items() if value is not None}
-        [rows] = await self._database.select(place.user_id, (_newest(nulls, before is not None), given))
-        return _messages(rows)[::-1]
+        found: list[StoredMessage] = []  # newest first
+        while len(found) < limit and sum(len(message.text) for message in found) < PAGE_SIZE:
+            most = min(limit - len(found), AT_ONCE)
+            values = {"user_id": place.user_id, "most": most, "before": before, **scope}
+            given = {name: value for name, value in values.items() if value is not None}
+            [rows] = await self._database.select(place.user_id, (_newest(nulls, before is not None), given))
+            found += _messages(rows)
+            if len(rows) < most:
+                break
+            before = found[-1].id
+        return found[::-1]
 
     async def page(self, user_id: str, session_id: str | None, *, cursor: str | None, limit: int) -> MessagePage:
         """List messages of a user or of one session, the last stored first."""
@@ -83,9 +94,20 @@ class Messages(Repository):
                 statement = statement.where(MessageRow.session_id == session_id)
             if cursor is not None:
                 statement = statement.where(MessageRow.id < cursor)
-            rows = await session.rows(statement.order_by(MessageRow.id.desc()).limit(limit + 1))
-            items = [from_row(SourceMessage, row, span=None) for row in rows[:limit]]
-            return MessagePage(items=tuple(items), next_cursor=items[-1].id if len(rows) > limit else None)
+            statement = statement.order_by(MessageRow.id.desc())
+            found: list[SourceMessage] = []
+            room = PAGE_SIZE
+            while True:
+                more = statement.where(MessageRow.id < found[-1].id) if found else statement
+                asked = min(limit - len(found), PAGE_PART) + 1
+                rows = await session.rows(more.limit(asked))
+                for row in rows:
+                    if found and (room < 0 or len(found) == limit):
+                        return MessagePage(items=tuple(found), next_cursor=found[-1].id)
+                    found.append(from_row(SourceMessage, row, span=None))
+                    room -= len(row.text)
+                if len(rows) < asked:
+                    return MessagePage(items=tuple(found), next_cursor=None)
 
     async def get(self, user_id: str, ids: Sequence[str]) -> list[StoredMessage]:
         """Return existing messages in order."""

@@ -7,12 +7,15 @@ from typing import Any
 
 from sqlalchemy import String, and_, cast, func, literal, null, or_, select, union_all
 
-from .database import Repository
+from .database import PAGE_SIZE, Repository, chunks
+from .session import Session
 from .tables import ChangeRow, MemoryRow, MessageRow, RelationRow, RevisionRow
 from .types import aliased
 
 MESSAGE = "message"
 GROWING = ("profile", "group_profile", "episode")  # made of others
+TOLD = 1_000  # characters at the beginning of a memory, in which people and things are looked for
+CHANGES_PART = 50  # changes that are read at once
 STATE = ("content", "summary", "memory_type", "status", "source", "agent_id", "session_id", "data", "version")
 
 
@@ -35,7 +38,8 @@ class Told:
     """A memory with the fields that name people and things."""
 
     id: str
-    content: str
+    content: str  # its beginning
+    length: int  # of the whole content
     data: dict[str, Any]
     metadata: dict[str, Any]
     confidence: float
@@ -45,13 +49,39 @@ class Told:
     valid_to: datetime | None
 
 
+async def _logged(session: Session, user_id: str, lines: Sequence[Any]) -> list[LoggedChange]:
+    """Return changes with their revisions, and the memories as they are now."""
+    ids = list({line.memory_id for line in lines})
+    mine = select(MemoryRow).where(MemoryRow.user_id == user_id, MemoryRow.id.in_(ids))
+    memories = {row.id: {name: getattr(row, name) for name in STATE} for row in await session.rows(mine)}
+    versions = list({line.version for line in lines})
+    history = select(RevisionRow).where(
+        RevisionRow.user_id == user_id, RevisionRow.memory_id.in_(ids), RevisionRow.version.in_(versions)
+    )
+    told = {(row.memory_id, row.version): row for row in await session.rows(history)}
+    return [
+        LoggedChange(
+            memory_id=line.memory_id,
+            version=line.version,
+            action=line.action,
+            actor=line.actor or "",
+            reason=revision.reason if (revision := told.get((line.memory_id, line.version))) else None,
+            changed_at=line.changed_at,
+            before=revision.before if revision else None,
+            memory=memories.get(line.memory_id),
+        )
+        for line in lines
+    ]
+
+
 class Overviews(Repository):
     """Overviews of a user's memories."""
 
     async def changes(
         self, user_id: str, *, after: tuple[datetime, str, int] | None, limit: int
-    ) -> Sequence[LoggedChange]:
-        """Return changes of memories other than messages, newest first; `after` is the last one of the page before."""
+    ) -> tuple[Sequence[LoggedChange], bool]:
+        """Return changes of memories other than messages, newest first, as many as a page may hold, and True if there
+        may be more; `after` is the last one of the page before."""
         of_memory = and_(MemoryRow.user_id == RevisionRow.user_id, MemoryRow.id == RevisionRow.memory_id)
         revisions = (
             select(
@@ -81,29 +111,23 @@ class Overviews(Repository):
             )
         async with self._database.reading(user_id) as session:
             lines = await session.rows(page)
-            ids = list({line.memory_id for line in lines})
-            mine = select(MemoryRow).where(MemoryRow.user_id == user_id, MemoryRow.id.in_(ids))
-            memories = {row.id: {name: getattr(row, name) for name in STATE} for row in await session.rows(mine)}
-            history = select(RevisionRow).where(RevisionRow.user_id == user_id, RevisionRow.memory_id.in_(ids))
-            told = {(row.memory_id, row.version): row for row in await session.rows(history)}
-            return [
-                LoggedChange(
-                    memory_id=line.memory_id,
-                    version=line.version,
-                    action=line.action,
-                    actor=line.actor or "",
-                    reason=revision.reason if (revision := told.get((line.memory_id, line.version))) else None,
-                    changed_at=line.changed_at,
-                    before=revision.before if revision else None,
-                    memory=memories.get(line.memory_id),
-                )
-                for line in lines
-            ]
+            found: list[LoggedChange] = []
+            room = PAGE_SIZE
+            for some in chunks(lines, CHANGES_PART):
+                for change in await _logged(session, user_id, some):
+                    found.append(change)
+                    room -= sum(len(state["content"]) for state in (change.before, change.memory) if state)
+                    if room < 0:
+                        return found, True
+            return found, len(lines) == limit
 
     async def told(self, user_id: str, limit: int) -> Sequence[Told]:
         """Return active memories other than messages and what is made of others, also ended ones, newest first."""
+        made = {"content": func.substr(MemoryRow.content, 1, TOLD), "length": func.length(MemoryRow.content)}
+        names = Told.__dataclass_fields__
+        columns = [(made[name] if name in made else getattr(MemoryRow, name)).label(name) for name in names]
         statement = (
-            select(*(getattr(MemoryRow, name) for name in Told.__dataclass_fields__))
+            select(*columns)
             .where(MemoryRow.user_id == user_id, MemoryRow.status == "active")
             .where(MemoryRow.memory_type.not_in((MESSAGE, *GROWING)))
             .order_by(MemoryRow.id.desc())

@@ -26,7 +26,7 @@ from . import schema, secrets
 from .contract import CLOSED, Advance, StoreInfo
 from .database import Database, Work
 from .session import Read, Rows, Session
-from .sqlite_plain import PlainStatements
+from .sqlite_plain import PlainStatements, TakesLong
 from .tables import MemoryRow
 from .thread_session import LoopSession, ThreadSession, run_to_end, translated
 
@@ -44,6 +44,7 @@ BEGIN_TO_READ = "BEGIN"  # a snapshot from the first statement on
 BEGIN_TO_WRITE = "BEGIN IMMEDIATE"
 EMPTY_LOG = "PRAGMA wal_checkpoint(TRUNCATE)"
 PATIENCE = "PRAGMA busy_timeout = {:.0f}"  # milliseconds
+LOOP_READS_S = 0.01  # more is read by a thread
 SHORT_WAIT_S = 0.2  # for a reader, while writers wait
 LONGEST_PAUSE_S = 30.0
 REWRITE = "VACUUM"
@@ -201,7 +202,11 @@ class SqliteDatabase(Database):
         self._started()
         try:
             return self._reader.rows(reads)
-        except (sqlite3.Error, UnicodeDecodeError):  # locked, for example: wait for it, or raise Jiyi's error
+        except (
+            sqlite3.Error,
+            UnicodeDecodeError,
+            TakesLong,
+        ):  # locked, for example: a thread waits, or raises our error
             return await super().select(user_id, *reads)
 
     def version(self) -> int | None:
@@ -371,14 +376,14 @@ def _create_private(path: Path) -> None:
 
 class SqliteReader:
     """One connection, used by the event loop itself: the statements take less time than a switch to a thread. It never
-    waits for a lock but raises; a read sees the newest commit."""
+    waits for a lock, and never reads for long, but raises; a read sees the newest commit."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._connection: sqlite3.Connection | None = None
 
     def rows(self, reads: Iterable[Read]) -> list[Rows]:
-        return PlainStatements(self._opened()).rows(reads)
+        return PlainStatements(self._opened()).rows(reads, most_s=LOOP_READS_S)
 
     def version(self) -> int:
         """Return a number that stays the same while nobody commits."""

@@ -3,8 +3,10 @@
 import json
 import re
 from collections.abc import Iterable, Sequence
+from contextlib import closing
 from datetime import datetime
 from functools import cache
+from time import perf_counter
 from typing import Any
 
 from pydantic_core import from_json
@@ -19,21 +21,35 @@ _LIST = re.compile(r"\(__\[POSTCOMPILE_(\w+)]\)")
 _LITERAL = re.compile(r"__\[POSTCOMPILE_(\w+)]")
 
 
+FETCHED = 8  # rows
+
+
+class TakesLong(Exception):
+    """Reading takes more than the given time."""
+
+
 class PlainStatements:
     """Statements that are built once, run by Python's sqlite3 itself. Each is compiled the first time."""
 
     def __init__(self, connection: Any) -> None:
         self._connection = connection
 
-    def rows(self, reads: Iterable[Read]) -> list[Rows]:
-        """Run statements that only read, and return their rows."""
-        found = []
-        for statement, values in reads:
-            text, constants, processors = _compiled(statement)
-            given = {name: _bound(value) for name, value in values.items()}
-            rows = self._connection.execute(text, constants | given).fetchall()
-            found.append([processed(row, processors) for row in rows] if processors else rows)
-        return found
+    def rows(self, reads: Iterable[Read], *, most_s: float | None = None) -> list[Rows]:
+        """Run statements that only read, and return their rows. With `most_s`, raise `TakesLong` if they are so many or
+        so large that they take longer to read."""
+        ends_at = None if most_s is None else perf_counter() + most_s
+        return [self._rows(statement, values, ends_at) for statement, values in reads]
+
+    def _rows(self, statement: Any, values: dict[str, Any], ends_at: float | None) -> Rows:
+        text, constants, processors = _compiled(statement)
+        given = {name: _bound(value) for name, value in values.items()}
+        with closing(self._connection.execute(text, constants | given)) as cursor:
+            found: Rows = []
+            while rows := cursor.fetchmany(FETCHED):
+                found += [processed(row, processors) for row in rows] if processors else rows
+                if ends_at is not None and len(rows) == FETCHED and perf_counter() > ends_at:
+                    raise TakesLong
+            return found
 
     def insert(self, table: Table, rows: Sequence[dict[str, Any]]) -> None:
         """Insert rows, which all have the columns of the first one."""

@@ -1,13 +1,18 @@
 """Units of conversation with their messages and the memories derived from them."""
 
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from sqlalchemy import and_, select
 
 from ..models import SourceMessage
-from .database import Repository, chunks, from_row
+from .database import PAGE_SIZE, Repository, chunks, from_row
+from .session import Session
 from .tables import MemoryRow, MemorySourceRow, MessageRow, UnitMessageRow, UnitRow
+
+UNITS_PART = 20  # units that are read at once
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,44 +25,59 @@ class StoredUnit:
 
 
 class Units(Repository):
-    async def page(self, user_id: str, session_id: str | None, *, cursor: str | None, limit: int) -> list[StoredUnit]:
-        """Return units of a user or of one session, the last begun first."""
+    async def page(
+        self, user_id: str, session_id: str | None, *, cursor: str | None, limit: int
+    ) -> tuple[list[StoredUnit], bool]:
+        """Return units of a user or of one session, the last begun first, as many as a page may hold, and True if there
+        are more."""
         statement = select(UnitRow).where(UnitRow.user_id == user_id)
         if session_id is not None:
             statement = statement.where(UnitRow.session_id == session_id)
         if cursor is not None:
             statement = statement.where(UnitRow.id < cursor)
-        messages: dict[str, list[SourceMessage]] = defaultdict(list)
-        derived: dict[str, list[str]] = defaultdict(list)
         async with self._database.reading(user_id) as session:
-            units = await session.rows(statement.order_by(UnitRow.id.desc()).limit(limit))
-            of_unit = and_(UnitMessageRow.user_id == MessageRow.user_id, UnitMessageRow.message_id == MessageRow.id)
-            of_message = and_(
-                MemorySourceRow.user_id == UnitMessageRow.user_id,
-                MemorySourceRow.message_id == UnitMessageRow.message_id,
-            )
-            of_memory = and_(
-                MemoryRow.user_id == MemorySourceRow.user_id,
-                MemoryRow.id == MemorySourceRow.memory_id,
-                MemoryRow.memory_type != "message",
-                MemoryRow.status == "active",
-            )
-            for some in chunks([unit.id for unit in units]):
-                mine = and_(UnitMessageRow.user_id == user_id, UnitMessageRow.unit_id.in_(some))
-                said = select(UnitMessageRow.unit_id, MessageRow).join(MessageRow, of_unit).where(mine)
-                for row in await session.rows(said.order_by(MessageRow.sent_at, MessageRow.id)):
-                    messages[row.unit_id].append(from_row(SourceMessage, row, span=None))
-                made = select(UnitMessageRow.unit_id, MemoryRow.id).distinct()
-                made = made.join(MemorySourceRow, of_message).join(MemoryRow, of_memory).where(mine)
-                for unit_id, memory_id in await session.rows(made.order_by(MemoryRow.id)):
-                    derived[unit_id].append(memory_id)
-        return [
-            StoredUnit(
-                id=unit.id,
-                session_id=unit.session_id,
-                group_id=unit.group_id,
-                messages=tuple(messages[unit.id]),
-                memory_ids=tuple(derived[unit.id]),
-            )
-            for unit in units
-        ]
+            units = await session.rows(statement.order_by(UnitRow.id.desc()).limit(limit + 1))
+            found: list[StoredUnit] = []
+            room = PAGE_SIZE
+            for some in chunks(units[:limit], UNITS_PART):
+                for unit in await _with_messages(session, user_id, some):
+                    found.append(unit)
+                    room -= sum(len(message.text) for message in unit.messages)
+                    if room < 0:
+                        return found, len(found) < len(units)
+            return found, len(units) > limit
+
+
+async def _with_messages(session: Session, user_id: str, units: Sequence[Any]) -> list[StoredUnit]:
+    """Return units with their messages and the ids of the memories derived from them."""
+    messages: dict[str, list[SourceMessage]] = defaultdict(list)
+    derived: dict[str, list[str]] = defaultdict(list)
+    of_unit = and_(UnitMessageRow.user_id == MessageRow.user_id, UnitMessageRow.message_id == MessageRow.id)
+    of_message = and_(
+        MemorySourceRow.user_id == UnitMessageRow.user_id,
+        MemorySourceRow.message_id == UnitMessageRow.message_id,
+    )
+    of_memory = and_(
+        MemoryRow.user_id == MemorySourceRow.user_id,
+        MemoryRow.id == MemorySourceRow.memory_id,
+        MemoryRow.memory_type != "message",
+        MemoryRow.status == "active",
+    )
+    mine = and_(UnitMessageRow.user_id == user_id, UnitMessageRow.unit_id.in_([unit.id for unit in units]))
+    said = select(UnitMessageRow.unit_id, MessageRow).join(MessageRow, of_unit).where(mine)
+    for row in await session.rows(said.order_by(MessageRow.sent_at, MessageRow.id)):
+        messages[row.unit_id].append(from_row(SourceMessage, row, span=None))
+    made = select(UnitMessageRow.unit_id, MemoryRow.id).distinct()
+    made = made.join(MemorySourceRow, of_message).join(MemoryRow, of_memory).where(mine)
+    for unit_id, memory_id in await session.rows(made.order_by(MemoryRow.id)):
+        derived[unit_id].append(memory_id)
+    return [
+        StoredUnit(
+            id=unit.id,
+            session_id=unit.session_id,
+            group_id=unit.group_id,
+            messages=tuple(messages[unit.id]),
+            memory_ids=tuple(derived[unit.id]),
+        )
+        for unit in units
+    ]

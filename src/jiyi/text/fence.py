@@ -115,7 +115,7 @@ def strip_context(text: str) -> str:
     return "".join((*rest, text[end:]))
 
 
-def own_words(text: str) -> str:
+def without_context(text: str) -> str:
     """Return the text without blocks of recalled memories and the blank lines that are left where they were."""
     rest = strip_context(text)
     return text if rest == text else rest.strip()

@@ -10,11 +10,12 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import chain, islice
 from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
-from .. import validation
+from .. import threads, validation
 from ..errors import InvalidInput
 from ..ids import identity, new_id
 from ..models import SENT_AT_ALIASES, CandidateMemory, Message, Value
@@ -43,6 +44,9 @@ class Accepted:
     messages: tuple[Message, ...]
     candidates: tuple[CandidateMemory, ...]
     problems: tuple[str, ...]
+
+    def texts(self) -> list[str]:
+        return [*(one.text for one in self.messages), *(one.text for one in self.candidates)]
 
 
 def accept(what: What) -> Accepted:
@@ -123,7 +127,7 @@ async def identify(
 ) -> tuple[list[NewMessage], Follows | None, list[StoredMessage] | None]:
     """Return the messages, stored ones as `StoredMessage`; the message they must follow, if the order decided; and the
     newest messages of the scope, if they were read."""
-    hashes = _hashes(given, place)
+    hashes = await threads.run(sum(len(message.text) for message in given), _hashes, given, place)
     hashed = list(filter(None, hashes))
     found = await store.messages.by_hash(place.user_id, hashed) if hashed else []
     known = {message.dedupe_hash: message for message in found}
@@ -132,7 +136,8 @@ async def identify(
     if len(hashed) < len(given):
         tail = await store.messages.tail(place, max(LOOK_BACK, 2 * len(given)))
         follows = Follows(tail[-1].id if tail else None)
-        start = _where([_like(message) for message in given], [_like(message) for message in tail])
+        likes = [_like(message) for message in given], [_like(message) for message in tail]
+        start = await threads.run(len(given) + len(tail), _where, *likes)
         by_order = dict(enumerate(tail[start:])) if start is not None else {}
     messages: list[NewMessage] = []
     for at, (message, dedupe_hash) in enumerate(zip(given, hashes, strict=True)):
@@ -158,18 +163,20 @@ def _hashes(given: Sequence[Message], place: Scope) -> list[str | None]:
 
 def _where(given: Sequence[Likeness], held: Sequence[Likeness]) -> int | None:
     """Return the position in the stored messages from which the list repeats them; None if it is new."""
-    for length in range(min(len(given), len(held)), 0, -1):
-        if held[-length:] == given[:length]:
-            return len(held) - length
-    if len(given) > 1 and _letters(given) >= RUN:
-        for start in range(len(held) - len(given), -1, -1):
-            if held[start : start + len(given)] == given:
+    enough = sum(2 if letter > "\u2e80" else 1 for letter in islice(chain(*(text for _, _, text in given)), RUN)) >= RUN
+    numbers: dict[str, int] = {}  # in place of the texts, so that long ones are compared once
+    new, old = (
+        [(role, speaker, numbers.setdefault(text, len(numbers))) for role, speaker, text in some]
+        for some in (given, held)
+    )
+    for length in range(min(len(new), len(old)), 0, -1):
+        if old[-length:] == new[:length]:
+            return len(old) - length
+    if len(new) > 1 and enough:
+        for start in range(len(old) - len(new), -1, -1):
+            if old[start : start + len(new)] == new:
                 return start
     return None
-
-
-def _letters(given: Sequence[Likeness]) -> int:
-    return sum(2 if letter > "\u2e80" else 1 for _, _, text in given for letter in text)
 
 
 def _like(message: Message | NewMessage) -> Likeness:

@@ -1,21 +1,25 @@
-"""One `add`: read what is stored, derive memories without a lock, and write everything in one transaction."""
+"""One `add`: read what is stored, derive memories without a lock, and write everything in one transaction.
+
+Deriving has a budget of CPU time. What is not derived by then is stored all the same, and the receipt says so.
+"""
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
-from typing import ParamSpec, TypeVar
 
 from pydantic import JsonValue, TypeAdapter
 
+from .. import threads
 from ..embed import Embedder
 from ..errors import InvalidInput, StoreError, StoreUnavailable
 from ..ids import identity, new_id
 from ..index.search_index import SearchIndex
 from ..metrics import Meter
 from ..models import Receipt, ReceiptState, utc_now
+from ..scope import Scope
 from ..settings import ExtractionSettings
 from ..store.contract import NO_EFFECTS, Addition, Effects, NewMemory, NewMessage, Stale, StoredMessage, UnitPart
 from ..store.erasures import NEVER
@@ -23,25 +27,32 @@ from ..store.store import Store
 from .accept import Accepted, identify
 from .build import Context, derived, stated, teller_data, verbatim
 from .derive import HISTORY_MESSAGES, UNIT_MESSAGES, derive
-from .drafts import READ_AT_ONCE, Extractor
+from .drafts import Draft, Extractor
 from .index import KeywordRules, embed_entries, index_entries
 from .known import known_memories
 from .parts import names_told
-from .reconcile import Proposed, end_named, fact_told, keep_rest, settle, stated_facts, supersede
+from .reconcile import Proposed, Reconciled, end_named, fact_told, keep_rest, settle, stated_facts
 from .repeats import merge_equal, merge_repeated
 from .saved import to_judge
 from .similar import Judge
+from .slots import COMPARED
+from .supersede import supersede, without_endings
 
 TRIES = 100  # another writer was faster each time, so all together make progress
 MOST_COMPARED = 200  # statements in one call; more are an import of ready memories
 DEADLINE_S = 60.0  # for extractors; then the messages are stored, and a job tries again
 DEADLINE_PER_MESSAGE_S = 1.0
+READING_S = 8.0  # CPU time for the statements in all messages of one call
+COMPARING_S = 8.0  # CPU time for comparing them with what is stored
 REACH = max(UNIT_MESSAGES, HISTORY_MESSAGES)  # earlier messages that extraction reads
 
 CONTEXT = TypeAdapter(Context)  # as it is stored in a job
+UNCOMPARED = "earlier memories were not ended: comparing took more than {:g} s of CPU time"
+UNREAD = (
+    "messages are kept verbatim only, and earlier memories were not ended: comparing took more than {:g} s of CPU time"
+)
+
 logger = logging.getLogger(__name__)
-P = ParamSpec("P")
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +92,8 @@ async def add(accepted: Accepted, context: Context, *, idempotency_key: str | No
     context = await begun(context, flow.store)
     request_hash = ""
     if idempotency_key is not None:  # checked again inside the transaction; here it saves the work
-        request_hash = identity(repr(accepted), repr(context))
+        size = sum(len(text) for text in accepted.texts())
+        request_hash = await threads.run(size, lambda: identity(repr(accepted), repr(context)))
         earlier = await flow.store.additions.receipt(context.user_id, idempotency_key, request_hash)
         if earlier is not None:
             return earlier
@@ -106,13 +118,13 @@ async def _derive_addition(
     accepted: Accepted, context: Context, at: datetime, flow: Flow, request: tuple[str | None, str, str]
 ) -> Addition:
     messages, follows, tail = await identify(accepted.messages, context.place, context.occurred_at or at, flow.store)
-    verbatims = {message.id: memory for message in messages if (memory := verbatim(message, context))}
+    size = sum(len(text) for text in accepted.texts())
+    verbatims, stateds = await threads.run(size, _built, messages, accepted, context, at)
     repeated = [one.id for one in messages if isinstance(one, StoredMessage) and one.id in verbatims]
     asked = [verbatims[message_id].dedupe_hash for message_id in repeated]
     known = await flow.store.memories.known(context.user_id, asked, at) if asked else {}
     fresh = [one for one in messages if one.id in verbatims and verbatims[one.id].dedupe_hash not in known]
     later = bool(fresh) and flow.settings.enabled and flow.slow_extractor is not None
-    stateds = merge_equal([stated(candidate, context, at) for candidate in accepted.candidates])
     try:
         async with asyncio.timeout(DEADLINE_S + DEADLINE_PER_MESSAGE_S * len(fresh)):
             made = await make(() if later else fresh, stateds, context, flow.extractors, at, flow, tail=tail)
@@ -152,6 +164,14 @@ async def _derive_addition(
     )
 
 
+def _built(
+    messages: Sequence[NewMessage], accepted: Accepted, context: Context, at: datetime
+) -> tuple[dict[str, NewMemory], list[NewMemory]]:
+    """Return the verbatim memories, by the id of their message, and those of statements."""
+    verbatims = {message.id: memory for message in messages if (memory := verbatim(message, context))}
+    return verbatims, merge_equal([stated(candidate, context, at) for candidate in accepted.candidates])
+
+
 def _payload(
     messages: Sequence[NewMessage], saved: list[JsonValue], context: Context, actor: str
 ) -> dict[str, JsonValue]:
@@ -178,50 +198,90 @@ async def make(
     messages of the scope, if they have been read."""
     place = context.place
     made = Made()
+    drafts: list[Proposed] = []
     compared = flow.settings.enabled and len(stated) <= MOST_COMPARED
-    proposed = await _read([one.content for one in stated], _stated, stated, context) if compared else _plain(stated)
-    if messages and flow.settings.enabled:
-        ids = {message.id for message in messages}
-        if tail is None or any(isinstance(message, StoredMessage) for message in messages):
-            tail = await flow.store.messages.tail(place, REACH + len(ids), before=max(ids))
-        before = [message for message in tail if message.id not in ids][-REACH:]
-        asks_model = flow.slow_extractor is not None and flow.slow_extractor in extractors
-        known = partial(known_memories, place=place, at=at, flow=flow) if asks_model else None
-        found = await derive(messages, before, context, extractors, flow.settings, known)
-        said = {message.id: message for message in [*before, *messages]}
-        for draft in found.drafts:
-            by = said[draft.source.message_id]
-            memory = derived(draft, context, teller_data(by.role, by.speaker, context))
-            told_at = max(said[source.message_id].sent_at for source in memory.sources)
-            fact = fact_told(memory, context)
-            proposed.append(Proposed(memory=memory, facts=(fact,) if fact else (), told_at=told_at, ends=draft.ends))
-        made = Made(
-            units=found.units,
-            external_ids={message.id: message.external_id or message.id for message in [*before, *messages]},
-            problems=found.problems,
-        )
+    size = sum(min(len(one.content), COMPARED) for one in stated)
+    with threads.Budget(READING_S):
+        if messages and flow.settings.enabled:
+            made, drafts = await _read(messages, context, extractors, at, flow, tail)
+        proposed = [*(await threads.run(size, _stated, stated, context) if compared else _plain(stated)), *drafts]
     if not proposed:
         return made
-    settled = await settle(proposed, place, at, flow.store)
-    settled = await end_named(settled, {one.memory.id: one.ends for one in proposed if one.ends}, place, at, flow.store)
-    settled = await supersede(settled, place, at, flow.store)
-    settled = await keep_rest(settled, [fact for one in proposed for fact in one.facts], place, flow.store)
+    with threads.Budget(COMPARING_S):
+        settled = await _settle(proposed, drafts, stated, place, at, flow.store)
     names = merge_equal(list(names_told(settled.over, context)))
     return replace(
         made,
         memories=(*settled.memories, *names),
         met=settled.met,
         effects=settled.effects,
+        problems=(*made.problems, *settled.problems),
         new=settled.new,
         repeats=settled.repeats,
     )
 
 
-async def _read(texts: Sequence[str], work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Run work on texts; in a thread if they are long."""
-    if sum(map(len, texts)) <= READ_AT_ONCE:
-        return work(*args, **kwargs)
-    return await asyncio.to_thread(work, *args, **kwargs)
+async def _read(
+    messages: Sequence[NewMessage],
+    context: Context,
+    extractors: Sequence[Extractor],
+    at: datetime,
+    flow: Flow,
+    tail: Sequence[StoredMessage] | None,
+) -> tuple[Made, list[Proposed]]:
+    """Return the units of new messages, and the memories that extractors find in them."""
+    place = context.place
+    ids = {message.id for message in messages}
+    if tail is None or any(isinstance(message, StoredMessage) for message in messages):
+        tail = await flow.store.messages.tail(place, REACH + len(ids), before=max(ids))
+    before = [message for message in tail if message.id not in ids][-REACH:]
+    asks_model = flow.slow_extractor is not None and flow.slow_extractor in extractors
+    known = partial(known_memories, place=place, at=at, flow=flow) if asks_model else None
+    found = await derive(messages, before, context, extractors, flow.settings, known)
+    made = Made(
+        units=found.units,
+        external_ids={message.id: message.external_id or message.id for message in [*before, *messages]},
+        problems=found.problems,
+    )
+    said = {message.id: message for message in [*before, *messages]}
+    size = sum(len(draft.content) for draft in found.drafts)
+    return made, await threads.run(size, _proposed, found.drafts, said, context)
+
+
+def _proposed(drafts: Sequence[Draft], said: Mapping[str, NewMessage], context: Context) -> list[Proposed]:
+    """Propose the memories of drafts."""
+    found = []
+    for draft in drafts:
+        by = said[draft.source.message_id]
+        memory = derived(draft, context, teller_data(by.role, by.speaker, context))
+        told_at = max(said[source.message_id].sent_at for source in memory.sources)
+        fact = fact_told(memory, context)
+        found.append(Proposed(memory=memory, facts=(fact,) if fact else (), told_at=told_at, ends=draft.ends))
+    return found
+
+
+async def _settle(
+    proposed: Sequence[Proposed],
+    drafts: Sequence[Proposed],
+    stated: Sequence[NewMemory],
+    place: Scope,
+    at: datetime,
+    store: Store,
+) -> Reconciled:
+    """Reconcile what is proposed with what is stored. When the time is used up, statements are stored as they are, and
+    nothing is derived from messages."""
+    ends = {one.memory.id: one.ends for one in proposed if one.ends}
+    try:
+        settled = await end_named(await settle(proposed, place, at, store), ends, place, at, store)
+    except threads.OutOfTime:
+        problem = (UNREAD if drafts else UNCOMPARED).format(COMPARING_S)
+        return Reconciled(memories=tuple(stated), met=(), effects=NO_EFFECTS, problems=(problem,))
+    facts = [fact for one in proposed for fact in one.facts]
+    try:
+        return await keep_rest(await supersede(settled, place, at, store), facts, place, store)
+    except threads.OutOfTime:
+        problems = (*settled.problems, UNCOMPARED.format(COMPARING_S))
+        return replace(without_endings(settled), problems=problems)
 
 
 def _plain(stated: Sequence[NewMemory]) -> list[Proposed]:
@@ -245,7 +305,8 @@ async def index(
     there = {*known, *(await flow.store.memories.known(user_id, asked, at) if asked else ())}
     new = [memory for memory in memories if memory.dedupe_hash not in there]
     texts = [(one.content, one.summary, one.tags, one.data) for one in new]
-    entries, times = await _read([text[0] for text in texts], index_entries, texts, flow.keyword_rules)
+    size = sum(len(one.content) for one in new)
+    entries, times = await threads.run(size, index_entries, texts, flow.keyword_rules)
     for seconds in times:
         flow.meter.observe("keyword_extraction_seconds", seconds)
     entries, problem = await embed_entries(entries, [text[0] for text in texts], flow.embedder)

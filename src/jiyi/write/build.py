@@ -16,7 +16,7 @@ from ..models import CandidateMemory
 from ..roles import BY_USER, USER_SUBJECTS, is_instruction, is_person, is_the_user, role_kind, told_by
 from ..scope import Scope
 from ..store.contract import EXTRACTED, PAST, SAID, STATED, NewMemory, NewMessage, Source
-from ..text.fence import own_words
+from ..text.fence import without_context
 from ..text.passages import summarise
 from .behavior import BEHAVIOR, with_time
 from .drafts import Draft, Evidence
@@ -103,7 +103,7 @@ def statement_hash(
 
 def verbatim(message: NewMessage, context: Context) -> NewMemory | None:
     """Return a memory with the text of a message; None for instructions to the agent and for recalled text."""
-    said = own_words(message.text)
+    said = without_context(message.text)
     if is_instruction(message.role) or not said.strip():
         return None
     memory_id = new_id()

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import TypeVar
 
-from .. import validation
+from .. import threads, validation
 from ..errors import InvalidInput
 from ..ids import new_id
 from ..languages.terms import exact_hash, tokens
@@ -24,8 +24,9 @@ from ..text.fence import blank_context
 from ..text.passages import summarise
 from ..text_cache import text_cache
 from .build import Context
-from .drafts import READ_AT_ONCE, Draft, Extracted, Extractor, Known, Said, Unit
+from .drafts import Draft, Extracted, Extractor, Known, Said, Unit
 from .quotes import in_whose_words
+from .slots import COMPARED
 
 T = TypeVar("T")
 
@@ -63,16 +64,15 @@ async def derive(
     """Derive drafts from new messages; `before` are the earlier messages of the same scope, oldest first.
 
     `known` finds the stored memories that some messages may be about."""
-    said, earlier = _said(new), _said(before)
+    size = sum(len(message.text) for message in (*new, *before))
+    said, earlier, open_id, stretches = await threads.run(size, _stretches, new, before)
     if not said:
         return Derived()
-    open_unit, open_id = _open_unit(before)
-    grows, stretches = segment(said, open_unit)
     units = []
     for at, messages in enumerate(stretches):
         units.append(
             Unit(
-                id=open_id if grows and at == 0 and open_id else new_id(),
+                id=open_id if at == 0 and open_id else new_id(),
                 messages=tuple(messages),
                 history=tuple(earlier[-HISTORY_MESSAGES:]),
                 known=() if known is None else await known(messages),
@@ -88,13 +88,24 @@ async def derive(
         for some in await _all_of(extract(unit) for extract in extractors for unit in units)
     ]
     proposed = [draft for some in found for draft in some.drafts]
-    short = sum(len(one.text) for one in said) <= READ_AT_ONCE
-    checking = proposed, [*said, *earlier], settings
-    drafts, problems = _checked(*checking) if short else await asyncio.to_thread(_checked, *checking)
-    problems += [problem for some in found for problem in some.problems]
+    size = sum(len(message.text) for message in said) if proposed else 0
+    drafts, problems = await threads.run(size, _checked, proposed, [*said, *earlier], settings)
+    problems += dict.fromkeys(problem for some in found for problem in some.problems)
     in_a_unit = {message.id for message in new if isinstance(message, StoredMessage) and message.unit_id}
     parts = [_part(unit, in_a_unit) for unit in units]
     return Derived(units=tuple(filter(None, parts)), drafts=tuple(drafts), problems=tuple(problems))
+
+
+def _stretches(
+    new: Sequence[NewMessage], before: Sequence[StoredMessage]
+) -> tuple[list[Said], list[Said], str | None, list[list[Said]]]:
+    """Return the new messages and those before them, the unit that the first new ones continue, if any, and the new
+    ones of each unit."""
+    said, earlier = _said(new), _said(before)
+    last = next((message.unit_id for message in reversed(before) if message.unit_id is not None), None)
+    ids = {message.id for message in before if last is not None and message.unit_id == last}
+    grows, stretches = segment(said, [one for one in earlier if one.id in ids])
+    return said, earlier, last if grows else None, stretches
 
 
 async def _all_of(work: Iterable[Awaitable[T]]) -> list[T]:
@@ -114,12 +125,6 @@ def _said(messages: Sequence[NewMessage]) -> list[Said]:
         for message, text in told
         if text.strip()
     ]
-
-
-def _open_unit(before: Sequence[StoredMessage]) -> tuple[list[Said], str | None]:
-    """Return the messages of the last unit, as far as they are among those given, and its id."""
-    last = next((message.unit_id for message in reversed(before) if message.unit_id is not None), None)
-    return _said([message for message in before if last is not None and message.unit_id == last]), last
 
 
 def _part(unit: Unit, in_a_unit: set[str]) -> UnitPart | None:
@@ -171,8 +176,8 @@ def _is_another_topic(message: Said, before: Sequence[Said]) -> bool:
     """Return True if the message says so, or is long and shares no word with those before it."""
     if _TURN.match(message.text):
         return True
-    own = _words(message.text)
-    return len(own) >= TOPIC_WORDS and own.isdisjoint(set().union(*(_words(said.text) for said in before)))
+    own = _words(message.text[:COMPARED])
+    return len(own) >= TOPIC_WORDS and own.isdisjoint(set().union(*(_words(said.text[:COMPARED]) for said in before)))
 
 
 @text_cache(32)  # each message is compared with some of those before it

@@ -9,8 +9,6 @@ from typing import Protocol
 
 from pydantic import JsonValue
 
-READ_AT_ONCE = 1000  # characters; for less, changing to another thread and back would take longer than the work
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Said:

@@ -7,9 +7,7 @@ tools and unknown roles are left alone.
 
 from __future__ import annotations
 
-import asyncio
 import re
-import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -17,20 +15,20 @@ from itertools import pairwise
 
 from pydantic import JsonValue
 
+from .. import threads
 from ..languages import cue, dates, sentences
 from ..roles import is_person
 from .classify import Classification, classify
 from .dated import with_dates
-from .drafts import READ_AT_ONCE, Draft, Evidence, Extracted, Said, Unit
+from .drafts import Draft, Evidence, Extracted, Said, Unit
 from .own_words import is_own
-from .slots import SlotValue, ended_things, self_introduced, slot_values
+from .slots import COMPARED, SlotValue, ended_things, self_introduced, slot_values
 
 VERSION = "builtin-2"
 LONGEST_CORRECTION = 60
 LONGEST_ENDING = 120
 SURE_CORRECTION = 0.4
 A_MOMENT = timedelta(minutes=15)
-BUDGET_S = 20.0  # CPU time for the messages of a unit
 
 # The type of a memory, by the kind of its statement.
 TYPES = {
@@ -63,10 +61,10 @@ class BuiltinExtractor:
 
     async def __call__(self, unit: Unit, /) -> Extracted:
         left, cut = {said.id for said in unit.messages}, set[str]()
-        short = sum(len(said.text) for said in unit.messages) <= READ_AT_ONCE
-        drafts = extract(unit, left, cut) if short else await asyncio.to_thread(extract, unit, left, cut)
-        late = f"{len(left)} messages are kept verbatim only: they took more than {BUDGET_S:g} s to read"
-        long = f"{len(cut)} messages: only the first {MAX_STATEMENTS} statements or {MAX_READ:,} characters were read"
+        size = sum(min(len(said.text), MAX_READ) for said in unit.messages)
+        drafts = await threads.run(size, extract, unit, left, cut)
+        late = "some messages are kept verbatim only: reading all of them took too much CPU time"
+        long = f"of long messages only the first {MAX_STATEMENTS} statements or {MAX_READ:,} characters were read"
         return Extracted(drafts=tuple(drafts), problems=(*([late] if left else ()), *([long] if cut else ())))
 
 
@@ -77,10 +75,9 @@ def extract(unit: Unit, left: set[str] | None = None, cut: set[str] | None = Non
     """
     found: list[Draft] = []
     earlier = list(unit.history)
-    ends_at = time.thread_time() + BUDGET_S  # statements are short, so each takes little of it
     for said in unit.messages:
         for draft in _of_message(said, earlier, cut) if is_person(said.role) else ():
-            if left is not None and time.thread_time() > ends_at:
+            if left is not None and threads.is_over():
                 return found
             found.append(draft)
         if left is not None:
@@ -128,7 +125,9 @@ def _corrected(one: Statement, said: Said, earlier: Sequence[Said]) -> Said | No
     own = [other for other in earlier[-3:] if is_person(other.role) and other.speaker == said.speaker]
     if not own or said.sent_at - own[-1].sent_at > A_MOMENT:
         return None
-    return own[-1] if classify(own[-1].text, "user").salience >= WORTH else None
+    if len(own[-1].text) > COMPARED or classify(own[-1].text, "user").salience < WORTH:
+        return None
+    return own[-1]
 
 
 def corrected_message(said: Said, earlier: Sequence[Said]) -> Said | None:
@@ -325,6 +324,7 @@ def _short(text: str, spans: Iterable[tuple[int, int]]) -> Iterator[tuple[int, i
 
 def statements(text: str, role: str) -> list[Statement]:
     """Cut a message into statements and classify each."""
+    text = text[: MAX_READ + LONGEST]
     parts: list[tuple[int, int, bool]] = []
     for start, end in _short(text, sentences(text)):
         dependent = is_dependent(text[start:end])

@@ -5,10 +5,9 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from typing import Any, Self
-from unicodedata import normalize
 
 from ..ids import identity, new_id, trust_parts
-from ..languages.words import HAN, normalise
+from ..languages.words import HAN, composed, normalise
 from ..memory_types import layer_of
 from ..roles import USER_SUBJECTS, teller_of
 from ..scope import Scope
@@ -120,7 +119,7 @@ def fact_in(entry: SlotEntry) -> Fact:
 
 def _written(value: str) -> str:
     """Return a value as it is compared; in names case means nothing, in codes and passwords everything."""
-    value = " ".join(normalize("NFC", value).split())
+    value = " ".join(composed(value).split())
     return value if _CODE.search(value) else value.casefold()
 
 

@@ -7,6 +7,7 @@ from time import perf_counter
 
 from pydantic import JsonValue
 
+from .. import threads
 from ..embed import Embedder, Vectors, embed_documents
 from ..errors import EmbeddingError
 from ..languages.sentences import question_share
@@ -18,6 +19,7 @@ from ..text.passages import passages
 from .classify import classify
 
 AT_ONCE = 64  # texts
+MOST_AT_ONCE = 64_000  # characters of them
 FIRST_BY_MODEL = 0.9  # weight of the first word that a language model names; each further one has 0.1 less
 
 
@@ -42,8 +44,8 @@ def index_entries(texts: Sequence[Text], rules: KeywordRules) -> tuple[list[Inde
     """Return an entry for each text, and the seconds that each took."""
     entries: list[IndexEntry] = []
     times: list[float] = []
-    for start in range(0, len(texts), AT_ONCE):
-        some = texts[start : start + AT_ONCE]
+    for some in threads.batches(texts, lambda text: len(text[0]), most=AT_ONCE, most_size=MOST_AT_ONCE):
+        threads.check()
         began = perf_counter()
         entries += _entries(some, rules)
         times += [(perf_counter() - began) / len(some)] * len(some)

@@ -2,11 +2,15 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from math import log, sqrt
+from typing import Self
 
+from .. import threads
 from ..languages.terms import tokens
 from ..models import MemoryItem
 from ..store.contract import NewMemory
+from .slots import COMPARED
 
 Told = MemoryItem | NewMemory
 
@@ -15,26 +19,36 @@ ENOUGH_FOR_CHANGE = 0.25  # the same for changes, which are harder to tell from 
 COMMON = 20  # smooths the rarity of words while there are few statements
 
 
-def rarity_of(texts: Sequence[Told]) -> tuple[dict[str, frozenset[str]], dict[str, float]]:
-    """Return the words of each text, and how rare each word is among them."""
-    words = {one.id: frozenset(tokens(one.content)) for one in texts}
-    common = Counter(word for own in words.values() for word in own)
-    return words, {word: log((len(words) + COMMON) / count) for word, count in common.items()}
+@dataclass(frozen=True, slots=True)
+class Vocabulary:
+    """The words of some texts, by id, and how rare each word is among them."""
+
+    words: Mapping[str, frozenset[str]]
+    rarity: Mapping[str, float]
+    weights: Mapping[str, float]  # of all words of a text
+
+    @classmethod
+    def of(cls, texts: Sequence[Told]) -> Self:
+        words: dict[str, frozenset[str]] = {}
+        for one in texts:
+            threads.check()
+            words[one.id] = frozenset(tokens(one.content[:COMPARED]))
+        common = Counter(word for own in words.values() for word in own)
+        rarity = {word: log((len(words) + COMMON) / count) for word, count in common.items()}
+        return cls(words, rarity, {one: sum(rarity[word] for word in own) for one, own in words.items()})
+
+    def likeness(self, one: Told, other: Told) -> float:
+        """Return the weight of the words that two texts share, relative to both."""
+        shared = sum(self.rarity[word] for word in self.words[one.id] & self.words[other.id])
+        return shared / sqrt(self.weights[one.id] * self.weights[other.id] or 1.0)
 
 
-def nearest(
-    new: NewMemory, there: Sequence[tuple[Told, bool]], words: Mapping[str, frozenset[str]], rarity: Mapping[str, float]
-) -> Told | None:
+def nearest(new: NewMemory, there: Sequence[tuple[Told, bool]], vocabulary: Vocabulary) -> Told | None:
     """Return the statement that shares most words with a new one; one that it names comes before all others."""
-    if not there:
-        return None
-    own = sum(rarity[word] for word in words[new.id])
+    threads.check()
     best, most = None, ENOUGH_FOR_CHANGE if new.data.get("kind") == "change" else ENOUGH
     for old, named in there:
-        shared = sum(rarity[word] for word in words[old.id] & words[new.id])
-        alike = shared / sqrt(own * sum(rarity[word] for word in words[old.id]) or 1.0)
-        if named:
-            alike += 1
+        alike = vocabulary.likeness(new, old) + named
         if alike > most:
             best, most = old, alike
     return best

@@ -86,6 +86,7 @@ _DASHED = re.compile(r"\s*(?:[A-Z][\w.'’-]*(?: [A-Z][\w.'’-]*)?|[\u4e00-\u9f
 _SALUTATION = re.compile(r"\s*\S[^\n.!?。！？]{0,40}[,，]\s*$")
 _LETTER = re.compile(r"[^\W\d_]")
 LONGEST_LABEL = 200  # characters before a colon that are read
+MAX_READ = 40_000  # characters of a text; what follows them is not taken for own words
 
 
 @text_cache(256)
@@ -96,6 +97,7 @@ def own_words(text: str) -> tuple[Span, ...]:
     >>> [text[start:end] for start, end in own_words(text)]
     ['Bob said ', ' and I moved to Bonn. Translate:']
     """
+    text = text[:MAX_READ]
     if _MARK.search(text) is None and cue("text_request").search(text) is None:
         return ((0, len(text)),) if text else ()
     foreign = _Foreign(text)

@@ -14,9 +14,8 @@ from .build import Context, derived
 from .drafts import Draft, Evidence
 from .extract import split_by_slots, split_clauses, statements
 from .facts import Line, fact_of
-from .slots import SlotValue, introduced, slot_values
+from .slots import COMPARED, SlotValue, introduced, slot_values
 
-LONGEST = 2000  # characters; longer texts are documents and end as a whole
 # Patterns may misread a sentence, and a statement must not vanish because of that: it states an attribute only where
 # most of it is about that.
 WHOLE = 0.6  # share of the text
@@ -42,7 +41,7 @@ def parts_of(text: str) -> tuple[Part, ...]:
     >>> [part.text for part in parts_of("I live in Rome, and my dog is called Rex.")]
     ['I live in Rome', 'my dog is called Rex.']
     """
-    if len(text) > LONGEST:
+    if len(text) > COMPARED:  # a document, which ends as a whole
         return (Part(text, 0, len(text), None),)
     found = []
     for one in statements(text, "user"):
@@ -65,7 +64,7 @@ def _sure(value: SlotValue | None, text: str) -> SlotValue | None:
 
 def nearest_part(parts: Sequence[Part], text: str) -> Part | None:
     """Return the part that shares most words with a text, relative to its own; None if there is no such part."""
-    told = frozenset(tokens(text))
+    told = frozenset(tokens(text[:COMPARED]))
     shares = [(len(told & own) / len(own) if (own := frozenset(tokens(part.text))) else 0.0) for part in parts]
     best = max(shares, default=0.0)
     return parts[shares.index(best)] if best and shares.count(best) == 1 else None
@@ -101,7 +100,7 @@ def names_told(over: Iterable[Line], context: Context) -> Iterator[NewMemory]:
         said = line.stored or line.memory
         if said is None or not line.told:
             continue
-        for text, _ in introduced(said.content)[1:]:
+        for text, _ in introduced(said.content[:COMPARED])[1:]:
             evidence = tuple(Evidence(message_id=one.message_id, start=one.start, end=one.end) for _, one in line.told)
             own = next(iter(slot_values(text)), None)
             draft = Draft(

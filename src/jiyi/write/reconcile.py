@@ -1,9 +1,6 @@
 """Reconcile new memories with stored ones: find repetitions, end superseded facts, place facts that are told late.
 
-Facts are compared within one subject and attribute only: similar texts are neither the same nor a contradiction. Other
-changes, endings and corrections ("the knee op is on July 21 now") supersede the statement that shares the most words
-with them, weighted by rarity, if it shares enough. On the training stories this is the outdated one in 85 % of the
-cases above the threshold. When in doubt both are kept.
+Facts are compared within one subject and attribute only: similar texts are neither the same nor a contradiction.
 """
 
 from collections import defaultdict
@@ -11,10 +8,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
+from .. import threads
 from ..ids import identity, new_id
 from ..models import MemoryItem
 from ..roles import is_person, teller_of, told_by
-from ..scope import Filter, Scope
+from ..scope import Scope
 from ..store.contract import (
     BY_A_PERSON,
     PAST,
@@ -31,20 +29,13 @@ from ..store.contract import (
 from ..store.store import Store
 from ..text.passages import summarise
 from .build import Context, statement_hash
-from .classify import classify
 from .facts import Fact, Line, Timeline, fact_in, fact_of, line_of, partial_line, placed, several_slot
-from .nearest import Told, nearest, rarity_of
+from .nearest import Told
 from .parts import Part, nearest_part, parts_of, rest_of
-from .quotes import ENDING
-from .slots import ended_things, is_dated, moved_things, names
+from .slots import COMPARED
 
 ACTOR = "jiyi"
 DATED = frozenset({"event", "task"})  # the same on another day is another one
-LASTING = frozenset({"instruction", "plan"})  # to stop something later is no ending
-PLACES = frozenset({"home", "hometown", "birthday", "name"})  # a cancelled Berlin marathon ends no home in Berlin
-CAN_END = ("fact", "preference", "pattern", "task", "event")
-SURE = 0.6  # probability of a change
-RECENT = 200  # statements that are compared
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +74,7 @@ def fact_told(memory: NewMemory | MemoryItem, context: Context) -> Fact | None:
 
 def facts_in(memory: NewMemory | MemoryItem, context: Context) -> tuple[Fact, ...]:
     """Return the facts of a statement."""
-    if not _by_a_person(memory):
+    if not by_a_person(memory):
         return ()
     own = fact_told(memory, context)
     if own is not None:
@@ -91,7 +82,7 @@ def facts_in(memory: NewMemory | MemoryItem, context: Context) -> tuple[Fact, ..
     return tuple(fact for part in parts_of(memory.content) if (fact := part_fact(part, memory, context.place)))
 
 
-def _by_a_person(memory: NewMemory | MemoryItem) -> bool:
+def by_a_person(memory: NewMemory | MemoryItem) -> bool:
     """Return False for words of an assistant or a tool that were saved as a statement: they end no facts."""
     role = memory.data.get("role")
     return role is None or is_person(role)
@@ -134,17 +125,20 @@ async def settle(proposed: Sequence[Proposed], place: Scope, at: datetime, store
     new: list[Proposed] = []
     repeated: list[NewMemory] = []
     repeats: dict[str, str] = {}
+    by_id = {entry.id: entry for entry in there}
     for one in proposed:
         twin = known.get(one.memory.dedupe_hash)
         if twin is not None:
             repeats[one.memory.id] = twin
-        if twin is None or _agrees(one, next((entry for entry in there if entry.id == twin), None)):
+        if twin is None or _agrees(one, by_id.get(twin)):
             new.append(one)
         elif one.stated:
             repeated.append(one.memory)
         else:
             evidence[twin] = (*evidence.get(twin, ()), *one.memory.sources)
-    done = reconcile(new, there, at, place)
+    texts = (*(one.memory.content for one in new), *(one.content for one in there))
+    size = sum(min(len(text), COMPARED) for text in texts)
+    done = await threads.run(size, reconcile, new, there, at, place)
     left = {memory.id: memory for memory in (*done.memories, *repeated)}
     return Reconciled(
         memories=(*(left.pop(one.memory.id) for one in proposed if one.memory.id in left), *left.values()),
@@ -170,6 +164,7 @@ def reconcile(proposed: Sequence[Proposed], there: Sequence[SlotEntry], at: date
     """Place new facts on their timelines; `there` are the memories in the slots of all proposed facts."""
     timelines: defaultdict[str, Timeline] = defaultdict(Timeline)
     for entry in there:
+        threads.check()
         if entry.slot != several_slot(place.agent_id, place.group_id, entry.trust):
             timelines[entry.slot].lines.append(line_of(entry))
             continue
@@ -182,6 +177,7 @@ def reconcile(proposed: Sequence[Proposed], there: Sequence[SlotEntry], at: date
     for one in sorted(proposed, key=lambda one: (one.memory.valid_from, one.told_at)):
         alone = one.slot is not None and one.slot == one.facts[0].slot
         for fact in one.facts:
+            threads.check()
             line = _line(one, fact)
             known = timelines[fact.slot].place(line, one.told_at, stays=alone, stated=one.stated or not alone)
             if known is not None and known.stored is not None:
@@ -269,22 +265,43 @@ async def keep_rest(
     """Keep what still holds of saved statements of which a part has ended, as memories of their own. `saved`: texts of
     stored memories that ended them."""
     by = {one.id: one.change.values.get("superseded_by") for one in found.effects.changes if one.id in found.cut}
+    cut = await store.memories.get(place.user_id, list(by)) if by else []
+    if not cut:
+        return found
     new = {one.id: one.content for one in found.memories} | dict(saved or {})
-    for old in await store.memories.get(place.user_id, list(by)) if by else ():
+    successors = {old.id: new.get(by[old.id] or "") for old in cut}
+    size = sum(min(len(old.content), COMPARED) for old in cut) + len(facts)
+    rests = await threads.run(size, _rests, cut, successors, facts, place)
+    kept = {one.dedupe_hash: one for one in found.memories}
+    relations = list(found.effects.relations)
+    for old, rest in rests:
+        if rest.dedupe_hash not in kept:  # otherwise the new statement repeats it
+            kept[rest.dedupe_hash] = rest
+            relation = NewRelation(memory_id=rest.id, target_id=old.id, relation_type="refines", strength=1.0)
+            relations.append(relation)
+    more = [rest for _, rest in rests if kept[rest.dedupe_hash] is rest]
+    effects = replace(found.effects, relations=tuple(relations))
+    return replace(found, memories=(*found.memories, *more), effects=effects)
+
+
+def _rests(
+    cut: Sequence[MemoryItem], successors: Mapping[str, str | None], facts: Sequence[Fact], place: Scope
+) -> list[tuple[MemoryItem, NewMemory]]:
+    """Return what is left of each statement, as a memory."""
+    by_slot: defaultdict[str, list[Fact]] = defaultdict(list)
+    for fact in facts:
+        by_slot[fact.slot].append(fact)
+    found = []
+    for old in cut:
+        threads.check()
         parts = parts_of(old.content)
         own = [(part, part_fact(part, old, place)) for part in parts]
-        over = [part for part, fact in own if fact and any(fact.slot == one.slot and one.ends(fact) for one in facts)]
-        successor = new.get(by[old.id] or "")
+        over = [part for part, fact in own if fact and any(one.ends(fact) for one in by_slot[fact.slot])]
+        successor = successors[old.id]
         if not over and successor is not None and (nearest := nearest_part(parts, successor)):
             over = [nearest]
-        if not over or not (rest := rest_of(old.content, parts, over)):
-            continue
-        memory = _rest(rest, old, place)
-        if any(one.dedupe_hash == memory.dedupe_hash for one in found.memories):  # the new statement repeats it
-            continue
-        relation = NewRelation(memory_id=memory.id, target_id=old.id, relation_type="refines", strength=1.0)
-        effects = replace(found.effects, relations=(*found.effects.relations, relation))
-        found = replace(found, memories=(*found.memories, memory), effects=effects)
+        if over and (rest := rest_of(old.content, parts, over)):
+            found.append((old, _rest(rest, old, place)))
     return found
 
 
@@ -322,80 +339,6 @@ def _rest(text: str, old: MemoryItem, place: Scope) -> NewMemory:
     facts = [fact for part in parts if (fact := part_fact(part, rest, place))]
     several = several_slot(place.agent_id, place.group_id, old.trust) if facts else None
     return replace(rest, slot=facts[0].slot if len(parts) == 1 and facts else several)
-
-
-async def supersede(found: Reconciled, place: Scope, at: datetime, store: Store) -> Reconciled:
-    """End the statements that new changes, endings and corrections make obsolete."""
-    settled = {one.change.values.get("superseded_by") for one in found.effects.changes}
-    settled |= {memory.superseded_by for memory in found.memories}
-    told = [one for one in found.memories if _by_a_person(one)]
-    things = {one.id: ended_things(one.content) for one in told if one.data.get("kind") not in LASTING}
-    moved = {one.id: moved_things(one.content) for one in told}
-    news = [
-        one
-        for one in told
-        if (_changes_something(one) or things.get(one.id) or moved[one.id]) and one.id not in settled
-    ]
-    if not news:
-        return found
-    where = Filter(
-        user_id=place.user_id, agent_id=place.agent_id, group_id=place.group_id, memory_types=CAN_END, now=at
-    )
-    page = await store.memories.page(where, cursor=None, limit=RECENT)
-    changed = {one.id for one in found.effects.changes}
-    there: list[Told] = [
-        item
-        for item in page.items
-        if item.id not in changed and (item.agent_id, item.group_id) == (place.agent_id, place.group_id)
-    ]
-    there += [memory for memory in found.memories if memory.valid_to is None]
-    about = {one.id: _may_end(one, there, things.get(one.id, []), moved[one.id], place.user_id) for one in news}
-    words, rarity = rarity_of([*there, *news]) if any(about.values()) else ({}, {})
-    over: set[str] = set()
-    for new in news:
-        old = nearest(new, [one for one in about[new.id] if one[0].id not in over], words, rarity)
-        if old is None or (isinstance(old, MemoryItem) and await edited(old, store)):
-            if new.data.get("only_ends"):
-                found = replace(found, memories=tuple(one for one in found.memories if one.id != new.id))
-            continue
-        over.add(old.id)
-        found = end_statement(found, old, new, at)
-    return found
-
-
-def _changes_something(new: NewMemory) -> bool:
-    """Return True for endings, corrections and sure changes: a story of something new is easily taken for a change."""
-    kind = new.data.get("kind")
-    return kind in ENDING and (kind != "change" or classify(new.content, "user").probability(*ENDING) >= SURE)
-
-
-def _may_end(
-    new: NewMemory,
-    there: Sequence[Told],
-    things: Sequence[frozenset[str]],
-    moved: Sequence[frozenset[str]],
-    user_id: str,
-) -> list[tuple[Told, bool]]:
-    """Return the earlier statements that a new one may be about, with True if it names them."""
-    found: list[tuple[Told, bool]] = []
-    teller = teller_of(new.data, user_id)
-    ends_alike = not new.data.get("only_ends") and new.data.get("kind") in ENDING
-    for old in there:
-        if old.id == new.id or old.valid_from >= new.valid_from or old.trust != new.trust:
-            continue
-        if teller_of(old.data, user_id) != teller or old.data.get("kind") == "instruction":
-            continue
-        named = any(names(str(old.data.get("value") or old.content), thing) for thing in things) or (
-            is_dated(old.content) and any(names(old.content, thing) for thing in moved)
-        )
-        if old.data.get("attribute") in PLACES:
-            named = False
-        if not named and not ends_alike:
-            continue
-        if old.data.get("attribute") and not named and new.data.get("kind") != "correction":
-            continue  # an attribute has its own timeline: a flight to Rome does not end a home in Rome
-        found.append((old, named))
-    return found
 
 
 async def edited(old: MemoryItem, store: Store) -> bool:

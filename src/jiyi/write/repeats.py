@@ -8,10 +8,12 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pydantic import JsonValue
 
+from .. import threads
 from ..languages import cue
 from ..languages.base import word_set
 from ..models import MemoryItem
@@ -23,6 +25,7 @@ from .behavior import BEHAVIOR, accrued, last_time
 from .change import embed_changes, prepare
 from .facts import several_slot
 from .reconcile import ACTOR, DATED, edited
+from .slots import COMPARED
 
 if TYPE_CHECKING:
     from .add import Flow
@@ -74,11 +77,14 @@ def details(text: str) -> frozenset[str]:
 
 
 def says_the_same(one: str, other: str) -> bool:
-    """Return True if two texts differ only in words without content.
+    """Return True if two texts differ only in words without content. Long ones are not compared: equal ones have the
+    same hash.
 
     >>> says_the_same("I like green tea", "I really like green tea!"), says_the_same("Tom likes Mia", "Mia likes Tom")
     (True, False)
     """
+    if max(len(one), len(other)) > COMPARED:
+        return False
     return _words(one) == _words(other)
 
 
@@ -129,7 +135,8 @@ async def merge_repeated(
             continue
         values = _merged(new, old, text=new.id in near and new.source == STATED)
         if values:
-            change = prepare(old, values, flow.keyword_rules, action="merge", actor=ACTOR, reason="it was saved again")
+            work = partial(prepare, old, values, flow.keyword_rules, action="merge", actor=ACTOR)
+            change = await threads.run(len(old.content), work, reason="it was saved again")
             [change], _ = await embed_changes([replace(change, at=at)], [old], flow.embedder)
             changes.append(ChangedMemory(id=old.id, change=change))
             changed.add(old.id)

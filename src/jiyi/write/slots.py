@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
 from importlib.resources import files
+from typing import Self
 
 from ..languages import LANGUAGES, cue, dates
 from ..languages.base import word_set
@@ -269,10 +270,13 @@ _CHANGE_WORDS = {
     for change in ("ending", "moving")
 }
 _ANY_DAY = datetime(2000, 1, 1, tzinfo=UTC)  # the positions of times do not depend on it
+COMPARED = 2_000  # characters at the beginning of a text that are compared with others
+
+Thing = frozenset[str]  # the words that name it
 
 
-def ended_things(text: str) -> list[frozenset[str]]:
-    """Return the words that name each thing that has ended.
+def ended_things(text: str) -> list[Thing]:
+    """Return each thing that has ended.
 
     >>> ended_things("We sold the Civic yesterday.")
     [frozenset({'civic'})]
@@ -280,8 +284,8 @@ def ended_things(text: str) -> list[frozenset[str]]:
     return _things(text, "ending", ",", "")
 
 
-def moved_things(text: str) -> list[frozenset[str]]:
-    """Return the words that name each thing that takes place at another time.
+def moved_things(text: str) -> list[Thing]:
+    """Return each thing that takes place at another time.
 
     >>> moved_things("They moved our lunch to Friday.")
     [frozenset({'lunch'})]
@@ -289,32 +293,40 @@ def moved_things(text: str) -> list[frozenset[str]]:
     return _things(text, "moving", "§", "§")
 
 
-def is_dated(text: str) -> bool:
-    """Return True for a statement to which extraction has added a date."""
-    return _DATE_NOTE.search(text) is not None
-
-
-def _things(text: str, change: str, mark: str, chinese_mark: str) -> list[frozenset[str]]:
+def _things(text: str, change: str, mark: str, chinese_mark: str) -> list[Thing]:
     """Return what the groups of a cue name in a text whose dates are replaced by marks."""
+    text = text[:COMPARED]
     folded = text.casefold()
     if not any(word in folded for word in _CHANGE_WORDS[change]) or _NO_ENDING.search(text):
         return []
     text = _DATE_NOTE.sub("", text)
     for span in reversed(dates(text, _ANY_DAY)):
         text = f"{text[: span.at[0]]}{chinese_mark if _HAN.match(span.text) else mark}{text[span.at[1] :]}"
-    found = []
+    found: dict[Thing, None] = {}
     for match in cue(change).finditer(text):
         if not is_own(text, match.start()):
             continue
         named = next((value for value in match.groupdict().values() if value), "").lower()
         words = frozenset(_LATIN.findall(named)) - _NOT_NAMED | frozenset(_HAN.findall(named))
         if words:
-            found.append(words)
-    return found
+            found[words] = None
+    return list(found)
 
 
-def names(text: str, thing: frozenset[str]) -> bool:
-    """Return True if a text names a thing with all its words."""
-    lower = text.lower()
-    words = set(_LATIN.findall(lower))
-    return all(word in (words if word.isascii() else lower) for word in thing)
+@dataclass(frozen=True, slots=True)
+class Naming:
+    """The words of a text, by which it names things."""
+
+    text: str  # in lower case
+    words: frozenset[str]
+    is_dated: bool  # extraction has added a date
+
+    @classmethod
+    def of(cls, text: str) -> Self:
+        text = text[:COMPARED]
+        lower = text.lower()
+        return cls(lower, frozenset(_LATIN.findall(lower)), _DATE_NOTE.search(text) is not None)
+
+    def names(self, thing: Thing) -> bool:
+        """Return True if the text names a thing with all its words."""
+        return all(word in (self.words if word.isascii() else self.text) for word in thing)

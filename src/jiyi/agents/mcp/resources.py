@@ -6,7 +6,7 @@ import mcp_types as types
 from mcp.shared.exceptions import MCPError
 
 from ...errors import NotFound
-from ...read.context import render_context
+from ...read.context import context_block
 from ...text.fence import harmless
 from ..tools import MEMORY_TOOLS_SYSTEM_PROMPTS, MemoryTools, ToolLanguage
 from ..tools.definitions import list_memories
@@ -82,7 +82,7 @@ async def _profile(tools: MemoryTools) -> str:
     )
     best = sorted(page.items, key=lambda memory: -memory.importance)  # stable: of equal ones, the newest first
     fence = await conversation.fence()
-    block = render_context(best, fence=fence, max_tokens=PROFILE_TOKENS, style="sections", language=tools.language)
+    block = await context_block(best, fence=fence, max_tokens=PROFILE_TOKENS, style="sections", language=tools.language)
     return block or TEXTS[tools.language]["empty"]
 
 

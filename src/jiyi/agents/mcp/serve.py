@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from hmac import compare_digest
+from math import ceil
 from typing import Any
 
 from mcp.server.lowlevel import Server
@@ -39,20 +40,28 @@ async def serve_http(
     host: str,
     port: int,
     key: str | None,
+    shutdown_timeout_s: float,
     allowed_hosts: Sequence[str] = (),
     ready: Callable[[str], None],
 ) -> None:
     """Serve until stopped; other machines need a key. `ready` is called with the URL once clients can connect."""
     import uvicorn
 
-    from ...http_protocol import GuardedProtocol
+    from ...http_protocol import GuardedProtocol, ReturningServer
 
     app = http_app(server, host=host, key=key, allowed_hosts=allowed_hosts)
     with bind_socket(host, port) as sock:
         ready(f"http://{url_host(host)}:{sock.getsockname()[1]}{PATH}")
         # The default log_config writes to stdout.
-        config = uvicorn.Config(app, log_config=None, access_log=False, http=GuardedProtocol, ws="none")
-        await uvicorn.Server(config).serve(sockets=[sock])
+        config = uvicorn.Config(
+            app,
+            log_config=None,
+            access_log=False,
+            http=GuardedProtocol,
+            ws="none",
+            timeout_graceful_shutdown=ceil(shutdown_timeout_s),
+        )
+        await ReturningServer(config).serve(sockets=[sock])
 
 
 def http_app(server: Server[Any], *, host: str, key: str | None, allowed_hosts: Sequence[str] = ()) -> AsgiApp:

@@ -98,7 +98,7 @@ class ListedMemory(Value):
     def of(cls, memory: MemoryItem) -> Self:
         return cls(
             memory_key=key_of(memory),
-            summary=one_line(memory.summary),
+            summary=one_line(memory.summary[:SUMMARY]),
             memory_type=memory.memory_type,
             created_at=memory.created_at,
             tags=list(memory.tags),
@@ -172,7 +172,7 @@ class GetMemoryDetailOutput(ToolOutput):
         return cls(
             memory_key=key_of(memory),
             memory_type=memory.memory_type,
-            summary=one_line(memory.summary),
+            summary=one_line(memory.summary[:SUMMARY]),
             content="\n".join(map(one_line, part.splitlines())),
             offset=offset,
             total_characters=len(memory.content),
@@ -210,7 +210,7 @@ class WrittenMemory(ToolOutput):
         return cls(
             memory_key=key_of(memory),
             outcome=outcome,
-            summary=one_line(memory.summary),
+            summary=one_line(memory.summary[:SUMMARY]),
             version=memory.version,
             notes=tuple(notes),
         )
@@ -232,7 +232,7 @@ def harmless_json(value: dict[str, JsonValue]) -> dict[str, JsonValue]:
 
 def _harmless(value: JsonValue) -> JsonValue:
     if isinstance(value, str):
-        return "\n".join(map(harmless, value.split("\n")))
+        return "\n".join(map(harmless, value[:DETAIL].split("\n")))
     if isinstance(value, list):
         return [_harmless(inner) for inner in value]
     return harmless_json(value) if isinstance(value, dict) else value

@@ -15,11 +15,12 @@ from ...models import Check, Health, Stats, utc_now
 from ...synonyms import Synonym
 from ..auth import Admin, AllUsers, Anybody, Caller, Reader, UserCaller, UserId, UserReader, UserWriter
 from ..errors import HttpError
+from ..json_body import json_response
 from ..metrics import ServerMetrics
 from ..middleware import MIB
 from ..requests import ExpandBody, KeyBody, Limit, Name, SynonymsBody, UndoBody
 from ..responses import Alive, Changed, ExpansionReply, KeyInfo, Listing, Removed, ServerLimits, Users, WhoAmI
-from . import Id, json_response, make_router
+from . import Id, make_router
 
 maintenance = make_router("maintenance")
 synonyms = make_router("synonyms")
@@ -107,7 +108,7 @@ async def create_key(caller: Admin, body: KeyBody) -> Response:
     if own is not None and not wanted.is_subset_of(own):
         raise HttpError(403, "scope_missing", "a key cannot have more permissions than the one that creates it")
     made = await caller.memory.keys.create(**dict(body), by=caller.access.key_id)
-    return json_response(made, 201, {"Location": f"/v1/keys/{made.id}"})
+    return await json_response(made, 201, {"Location": f"/v1/keys/{made.id}"})
 
 
 @keys.delete("/keys/{key_id}", summary="Revoke a key")

@@ -9,6 +9,7 @@ from pydantic import JsonValue
 from ...errors import InvalidInput
 from ...models import Hit, Message, Receipt, ReceiptState, SearchMode
 from ..auth import Caller, Reader, UserId, UserWriter, Writer
+from ..json_body import json_response
 from ..requests import (
     FetchMemoryRequest,
     MemorizeRequest,
@@ -21,7 +22,7 @@ from ..requests import (
     time_range,
 )
 from ..responses import FetchMemoryResponse, Listing, MemorizeResponse, MemoryModel, RetrieveMemoryResponse
-from . import json_response, make_router
+from . import make_router
 from .memories import ACCEPTED, IdempotencyKey
 
 sessions = make_router("sessions")
@@ -147,7 +148,7 @@ async def memorize(
     ]
     waiting = next((receipt for receipt in receipts if receipt.state is ReceiptState.ACCEPTED), None)
     location = {} if waiting is None else {"Location": f"/v1/jobs/{waiting.id}"}
-    return json_response(MemorizeResponse(receipts=receipts), 201 if waiting is None else 202, location)
+    return await json_response(MemorizeResponse(receipts=receipts), 201 if waiting is None else 202, location)
 
 
 def _user(caller: Caller, in_query: str | None, in_body: str | None) -> str:

@@ -10,7 +10,6 @@ from typing import Annotated, Any, Literal
 from fastapi import Depends, Query, Request, Response
 from fastapi.routing import APIRoute
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
-from pydantic_core import to_json
 
 from ... import __version__
 from ...compat.mem0.api import Mem0, own_id_of, told_of
@@ -20,6 +19,7 @@ from ...http_server import AsgiApp, AsgiScope, Message, Receive, Send
 from ...models import Deletion
 from ..auth import Anybody, Caller, Requires
 from ..errors import MEDIA_TYPE, HttpError
+from ..json_body import json_response
 from ..requests import MAX_ENTRIES, Limit, Name, QueryText
 from . import Id, make_router
 from .memories import log_deletion
@@ -188,19 +188,15 @@ async def _delete_all(caller: Caller, **entities: str | None) -> str:
     return told_of(deleted)
 
 
-def _reply(value: Any, status: int = 200) -> Response:
-    return Response(to_json(value), status, media_type="application/json")
-
-
 @router.get("/v1/ping/", include_in_schema=False)
 async def ping(caller: AnyKey) -> Response:
     """mem0's clients check their key with it; they need some organisation and project."""
-    return _reply({"status": "ok", "org_id": "jiyi", "project_id": "default", "version": __version__})
+    return await json_response({"status": "ok", "org_id": "jiyi", "project_id": "default", "version": __version__})
 
 
 @router.post("/v3/memories/add/", include_in_schema=False)
 async def add(caller: Writer, body: AddBody) -> Response:
-    return _reply(
+    return await json_response(
         await _api(caller).add(
             body.messages,
             metadata=body.metadata,
@@ -222,7 +218,9 @@ async def get_all(request: Request, caller: Reader, body: ListBody, page: Page =
 
     following = link(page + 1) if page * page_size < total else None
     previous = link(page - 1) if page > 1 else None
-    return _reply({"count": total, "next": following, "previous": previous, "results": body.project(found)})
+    return await json_response(
+        {"count": total, "next": following, "previous": previous, "results": body.project(found)}
+    )
 
 
 @router.post("/v3/memories/search/", include_in_schema=False)
@@ -236,7 +234,7 @@ async def search(caller: Reader, body: SearchBody) -> Response:
         categories=body.categories,
         rerank=body.rerank is True,
     )
-    return _reply({"results": body.project(found)})
+    return await json_response({"results": body.project(found)})
 
 
 @router.delete("/v1/memories/", include_in_schema=False)
@@ -247,38 +245,38 @@ async def delete_all(
     app_id: str | None = None,
     run_id: str | None = None,
 ) -> Response:
-    return _reply(
+    return await json_response(
         {"message": await _delete_all(caller, user_id=user_id, agent_id=agent_id, app_id=app_id, run_id=run_id)}
     )
 
 
 @router.get("/v1/memories/{memory_id}/", include_in_schema=False)
 async def get(caller: Reader, memory_id: Id) -> Response:
-    return _reply(await _api(caller).get(memory_id))
+    return await json_response(await _api(caller).get(memory_id))
 
 
 @router.put("/v1/memories/{memory_id}/", include_in_schema=False)
 async def update(caller: Writer, memory_id: Id, body: UpdateBody) -> Response:
-    return _reply(await _api(caller).update(memory_id, body.changes()))
+    return await json_response(await _api(caller).update(memory_id, body.changes()))
 
 
 @router.delete("/v1/memories/{memory_id}/", include_in_schema=False)
 async def delete(caller: Deleter, memory_id: Id) -> Response:
     deletion = await _api(caller).delete(memory_id)
     await log_deletion(caller, "memory.delete", own_id_of(memory_id), deletion)
-    return _reply({"message": "Memory deleted successfully!"})
+    return await json_response({"message": "Memory deleted successfully!"})
 
 
 @router.get("/v1/memories/{memory_id}/history/", include_in_schema=False)
 async def history(caller: Reader, memory_id: Id) -> Response:
-    return _reply(await _api(caller).history(memory_id))
+    return await json_response(await _api(caller).history(memory_id))
 
 
 @router.put("/v1/batch/", include_in_schema=False)
 async def batch_update(caller: Writer, body: UpdatesBody) -> Response:
     _each_once(body.memories)
     await _api(caller).update_many({one.memory_id: one.changes() for one in body.memories})
-    return _reply({"message": f"Successfully updated {len(body.memories)} memories"})
+    return await json_response({"message": f"Successfully updated {len(body.memories)} memories"})
 
 
 @router.delete("/v1/batch/", include_in_schema=False)
@@ -286,7 +284,7 @@ async def batch_delete(caller: Deleter, body: DeletesBody) -> Response:
     _each_once(body.memories)
     for deletion in await _api(caller).delete_many([one.memory_id for one in body.memories]):
         await log_deletion(caller, "memories.delete", None, deletion)
-    return _reply({"message": f"Successfully deleted {len(body.memories)} memories"})
+    return await json_response({"message": f"Successfully deleted {len(body.memories)} memories"})
 
 
 @router.get("/v1/entities/", include_in_schema=False)
@@ -294,7 +292,7 @@ async def entities(request: Request, caller: Reader, page: Page = 1, page_size: 
     found = await _api(caller).entities()
     some = found[(page - 1) * page_size : page * page_size]
     more = str(request.url.include_query_params(page=page + 1)) if page * page_size < len(found) else None
-    return _reply({"count": len(found), "next": more, "previous": None, "results": some})
+    return await json_response({"count": len(found), "next": more, "previous": None, "results": some})
 
 
 @router.delete("/v2/entities/{kind}/{name}/", include_in_schema=False)
@@ -302,7 +300,7 @@ async def entities(request: Request, caller: Reader, page: Page = 1, page_size: 
 async def delete_entity(caller: Deleter, kind: Id, name: Id) -> Response:
     if f"{kind}_id" not in ENTITIES:
         raise InvalidInput("entity_type", f"{kind!r} is none of user, agent, app and run")
-    return _reply({"message": await _delete_all(caller, **{f"{kind}_id": name})})
+    return await json_response({"message": await _delete_all(caller, **{f"{kind}_id": name})})
 
 
 NOT_OFFERED = {

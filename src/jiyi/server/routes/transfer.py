@@ -14,9 +14,10 @@ from ... import validation
 from ...errors import InvalidInput, UserErased
 from ..auth import UserReader, UserWriter
 from ..events import follow, stream
+from ..json_body import json_response
 from ..requests import Name
 from ..responses import Import, Listing
-from . import Id, json_response, make_router
+from . import Id, make_router
 from .jobs import STREAM
 
 router = make_router("transfer")
@@ -57,7 +58,7 @@ async def start_import(
         epoch=epoch,
         actor=caller.access.actor("import"),
     )
-    return json_response(started, 202, {"Location": f"/v1/imports/{started.id}"})
+    return await json_response(started, 202, {"Location": f"/v1/imports/{started.id}"})
 
 
 @router.get("/imports", summary="Imports, newest first")

@@ -13,7 +13,7 @@ from ...languages.dates import TimeSpan, dates
 from ...languages.en import ENGLISH
 from ...languages.en.relative_dates import english_number
 from ...languages.terms import tokens
-from ...languages.words import fold_traditional, language
+from ...languages.words import fold_traditional, language, nfkc
 from ...languages.zh import CHINESE
 from ...languages.zh.dates import chinese_number
 from ...roles import is_person
@@ -304,7 +304,7 @@ class Grounding:
 
     def _check_numbers(self, rest: str, text: str) -> None:
         """Raise for a number of `rest`, the text without days, that was not said."""
-        for number in _DIGITS.findall(normalize("NFKC", rest)):
+        for number in _DIGITS.findall(nfkc(rest)):
             plain = number.replace(",", "")
             if plain not in self._numbers and plain.lstrip("0") not in self._numbers:
                 parts = plain.split(":")
@@ -408,7 +408,7 @@ def _content_words(text: str) -> set[str]:
 
 
 def _numbers_in(text: str) -> Iterable[str]:
-    folded = normalize("NFKC", text)
+    folded = nfkc(text)
     for number in _DIGITS.findall(folded):
         yield number.replace(",", "")
         yield from re.split(r"[.,:]", number)

@@ -10,7 +10,6 @@ from . import cues
 from .spoken import Clause, Spoken, content_words, depends
 from .transcript import USER_LABELS
 
-
 _USER = tuple(label.casefold() for label in USER_LABELS)
 
 
