@@ -158,7 +158,8 @@ async def by_anthropic(memory: Memory, request: str) -> str:
 @path_of("MCP")
 async def by_mcp(memory: Memory, request: str) -> str:
     async with Client(make_server(memory, **SAM)) as client:
-        return str((await client.call_tool("search_memories", {"query": request})).content)
+        found = await client.call_tool("search_memories", {"query": request})
+        return "\n".join(part.text for part in found.content if part.type == "text")
 
 
 @path_of("agent in plain Python")

@@ -39,9 +39,9 @@ VIEWS = (
     "keys",
 )
 CHAT = [
-    {"role": "user", "name": "Mei", "content": "I work at Anker.", "timestamp": "2024-05-01T10:00:00Z"},
-    {"role": "user", "name": "Mei", "content": "我对花生过敏。", "timestamp": "2024-05-01T10:01:00Z"},
-    {"role": "user", "name": "Mei", "content": "I now work at DJI.", "timestamp": "2025-05-01T10:00:00Z"},
+    {"role": "user", "content": "I work at Anker.", "timestamp": "2024-05-01T10:00:00Z"},
+    {"role": "user", "content": "我对花生过敏。", "timestamp": "2024-05-01T10:01:00Z"},
+    {"role": "user", "content": "I now work at DJI.", "timestamp": "2025-05-01T10:00:00Z"},
 ]
 
 

@@ -329,7 +329,7 @@ def test_the_timeline_shows_what_was_valid_when(browser: Browser, server: Server
 def test_profile_relations_jobs_and_metrics(browser: Browser, server: Server) -> None:
     with visit(browser, server, "told") as visitor:
         page = visitor.open("profile")
-        person = page.locator(".person", has=page.get_by_role("heading", name="Mei"))
+        person = page.locator(".person", has=page.get_by_role("heading", name="told"))
         expect(person).to_contain_text("DJI")
         expect(person).to_contain_text("花生")
         expect(person).not_to_contain_text("Anker")

@@ -130,7 +130,7 @@ def test_bullets_are_the_best_six_in_their_order(language: Language, title: str)
         (item("Ran", "episode"), "(2024-03-01) Ran"),
         (item("two\n\n  lines\there"), "two lines here"),
         (said("梅", "跑完了", T), "(2024-03-01) 梅: 跑完了"),
-        (said("User", "hi", T), "(2024-03-01) another person, User\\: hi"),
+        (said("User", "hi", T), "(2024-03-01) another person, User: hi"),
         (item("hi", "message", at=T, data={"role": "user"}), "(2024-03-01) user: hi"),
     ],
 )

@@ -27,7 +27,7 @@ from jiyi.models import MemoryItem
 from jiyi.read.context import is_context, strip_context
 from jiyi.testing import WordEmbedder
 from jiyi.text import fence
-from jiyi.text.fence import NOTICES, Fence, blank_context, harmless, one_line, own_words, quoted
+from jiyi.text.fence import NOTICES, Fence, blank_context, harmless, one_line, quoted, without_context
 from rest import running
 from support import blocks_in, each_case, skeleton
 from test_context import EVERYTHING, Language, Style, item, render, told
@@ -292,7 +292,7 @@ def test_blocks_that_were_changed_on_the_way_are_recognised_too(text: str, rest:
     assert strip_context(text) == rest
     assert is_context(text) == (text != rest)
     assert len(blank_context(text)) == len(text)
-    assert own_words(text) == (text if text == rest else rest.strip())
+    assert without_context(text) == (text if text == rest else rest.strip())
 
 
 async def test_a_block_of_another_store_is_nobodys_words(memory: Memory, tmp_path: Path) -> None:

@@ -75,12 +75,12 @@ SLOWEST_S = 20.0  # CPU time for one message of that length, on a slow machine
 
 
 PROTECTIONS = {
-    "the roles": "every role is taken for a person's",
+    "the roles": "every speaker is taken for the user",
     "the file": "the database file is not compared with the opened one",
     "the fence": "every block has the same mark",
 }
 SWITCHES: dict[str, tuple[str, Any]] = {
-    "the roles": ("jiyi.write.extract.is_person", lambda role: True),
+    "the roles": ("jiyi.roles.is_the_user", lambda *_: True),
     "the file": ("jiyi.store.sqlite._identity", lambda path: None),
     "the fence": ("jiyi.text.fence.blake2b", lambda text, **options: hashlib.blake2b(b"", digest_size=8)),
 }

@@ -35,7 +35,7 @@ TOKENS = re.compile(r"<|\[/?(?:INST|TOOL_CALLS)\]")
 # Outside of quotes a block has only this: bullets with key, label, tags and speaker, lines of a text, headings.
 OURS = re.compile(
     r"""-\ (?:\[[^\[\]()"<]+\]\ ?)?(?:\((?:[\w.,:\ -]|"")*\)\ ?)?(?:\#(?:[\w./-]+|"")\ )*
-        (?:(?:user|assistant|用户|助手|""):\ )?(?:"")?
+        (?:(?:user|assistant|passed\ on\ by\ the\ user|用户|助手|用户转述|""):\ )?(?:"")?
     |>\ ""
     |\#{1,2}\ [^"]+
     |\[(?:Memory|记忆要点)\]
@@ -83,7 +83,7 @@ async def _one(trial: Trial, memory: Memory, kind: str, text: str, mark: str, nu
     kept = strip_context(text)  # forged context blocks in messages are removed
     if not any(kept in item.content or text in (item.content, *item.metadata.values()) for item in made):
         trial.breaks("lost", f"{kind}: {text!r} is not stored verbatim")
-    if any(item.trust != BLUNT or item.session_id != "web" for item in made if item.memory_type != "profile"):
+    if any(item.trust > BLUNT or item.session_id != "web" for item in made if item.memory_type != "profile"):
         trial.breaks("other", f"{kind}: {text!r} has no source")
     async for name, shown in renderings(memory, mark, made[0].memory_key):
         trial.counts["renderings"] += 1

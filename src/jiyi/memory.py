@@ -94,8 +94,8 @@ class Memory(Areas):
         """
         settings = settings or load_settings()
         parts: dict[str, Any] = {"settings": settings, "embedder": embedder, "llm": llm, "reranker": reranker}
-        parts |= {"extractor": extractor, "extractors": extractors}
-        parts |= {"workspace": workspace, "workspace_user": workspace_user}
+        parts |= {"extractor": extractor, "extractors": extractors, "workspace": workspace}
+        parts["workspace_user"] = workspace_user
         if str(where or settings.url or "").lower().startswith(("http://", "https://")):
             from .client import Memory as Client
 
@@ -152,8 +152,8 @@ class Memory(Areas):
         end or extend more trusted ones, and `min_trust` filters them out of a search. With an `epoch` (`jobs.epoch`),
         nothing is saved if the user was deleted since then.
 
-        A message is the user's if it has no name, or exactly the `user_id`, one of `user_names` or one of the setting
-        `user_names` as its name. With any other name it is another person's: it ends only what that person said.
+        A message is the user's if it has no name, or the `user_id` or one of `user_names` (also a setting) as its name.
+        With any other name it is another person's: it ends only what that person said.
 
             await memory.add("I moved to Berlin in May", user_id="mei")
             await memory.add([{"role": "user", "content": "下周三去上海出差"}], user_id="mei", session_id="s1")
@@ -319,10 +319,7 @@ class Memory(Areas):
             found = await engine.searcher.search(parsed, asked_at=asked_at, cacheable=cacheable)
         if notes := tuple(note for note in (problem, unread) if note):
             found = found.model_copy(update={"degraded": (*found.degraded, *notes)})
-        engine.meter.count("searches_total", "degraded" if found.degraded else "found" if found.hits else "nothing")
-        if found.hits:
-            engine.meter.observe("search_relevance", found.hits[0].relevance_score)
-        return found
+        return engine.meter.count_search(found)
 
     async def context(
         self,
@@ -432,11 +429,11 @@ class Memory(Areas):
 
     async def history(self, memory_id: str, *, user_id: str) -> Sequence[Revision]:
         """List every change of a memory, oldest first: who, when, why, before, after."""
-        return await self._engine.store.history.get(*_ids(user_id, memory_id))
+        return await self._engine.store.history.get(*validation.ids(user_id, memory_id))
 
     async def sources(self, memory_id: str, *, user_id: str) -> Sequence[SourceMessage]:
         """List the messages that a memory came from, verbatim. A statement has none: it is its own source."""
-        return await self._engine.store.memories.sources(*_ids(user_id, memory_id))
+        return await self._engine.store.memories.sources(*validation.ids(user_id, memory_id))
 
     async def users(self) -> Sequence[str]:
         """List the ids of all users that have memories or messages."""
@@ -451,7 +448,3 @@ class Memory(Areas):
     async def health(self) -> Health:
         """Check that the store answers, that jobs get done, and that texts can be embedded."""
         return await self._health()
-
-
-def _ids(user_id: str, memory_id: str) -> tuple[str, str]:
-    return validation.name("user_id", user_id), validation.name("memory_id", memory_id)

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 from pydantic import BaseModel, Field
 
-from .models import CacheUse, Value
+from .models import CacheUse, SearchResult, Value
 
 # From 0.1 ms to more than a minute, in steps of √2: quantiles are accurate to about 10 %.
 SECONDS = tuple(round(0.0001 * 2 ** (step / 2), 7) for step in range(40))
@@ -128,6 +128,13 @@ class Meter:
         if spread is None:
             spread = self._spreads[key] = Histogram(MEASURES[name].bounds)
         spread.observe(value)
+
+    def count_search(self, found: SearchResult) -> SearchResult:
+        """Count a search, and return what it found."""
+        self.count("searches_total", "degraded" if found.degraded else "found" if found.hits else "nothing")
+        if found.hits:
+            self.observe("search_relevance", found.hits[0].relevance_score)
+        return found
 
     @contextmanager
     def timing(self, doing: str, *labels: str) -> Iterator[None]:

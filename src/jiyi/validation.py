@@ -49,6 +49,10 @@ def name(argument: str, value: object) -> str:
     return text(argument, value, longest=MAX_NAME)
 
 
+def ids(user_id: object, memory_id: object) -> tuple[str, str]:
+    return name("user_id", user_id), name("memory_id", memory_id)
+
+
 def memory_type(argument: str, value: object) -> str:
     return type_name(text(argument, value, longest=MAX_TYPE))
 

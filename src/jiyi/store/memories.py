@@ -222,7 +222,7 @@ class Memories(Repository):
             ids = await session.scalars(statement)
             found = await page_items(session, where.user_id, ids[:limit])
             more = len(found) < len(ids)
-            return Page(items=tuple(found), next_cursor=found[-1].id if more else None)
+            return Page(items=tuple(found), next_cursor=found[-1].id if found and more else None)
 
         return await self._database.read(where.user_id, page)
 

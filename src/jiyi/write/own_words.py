@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterator
 from itertools import groupby, pairwise
 
 from ..languages import cue, sentences
@@ -30,12 +29,12 @@ _MARK = re.compile(
 
 # -- blocks -----------------------------------------------------------------------------------------------------------
 
-_FENCE = re.compile(r"\s*(?P<mark>`{3,}|~{3,}|\"{3}|'{3})")
-_RULE = re.compile(r"\s*(?P<mark>[-=_*~—–+·•])(?:\s{0,2}(?P=mark)){2,}\s*$")
-_DIVIDER = re.compile(r"\s*[-=—–~+]{3,}\s*\S")  # ----- Original Message -----
+_FENCE = re.compile(r"\s{0,40}(?P<mark>`{3,40}|~{3,40}|\"{3}|'{3})")
+_RULES = "-=_*~—–+·•"
+_DIVIDER = re.compile(r"\s{0,40}[-=—–~+]{3,200}\s{0,40}\S")  # ----- Original Message -----
 _MAIL = re.compile(
-    r"[\s*]*(?:(?P<sure>from|subject|发件人|主题|主旨|寄件者)"
-    r"|to|cc|bcc|date|sent|reply-to|收件人|抄送|日期|发送时间|收件者)[\s*]*[:：]",
+    r"[\s*]{0,40}(?:(?P<sure>from|subject|发件人|主题|主旨|寄件者)"
+    r"|to|cc|bcc|date|sent|reply-to|收件人|抄送|日期|发送时间|收件者)[\s*]{0,40}[:：]",
     re.IGNORECASE,
 )
 _HEADING = re.compile(r" {0,3}#{1,6}\s")
@@ -43,7 +42,8 @@ _MARKED_LINE = re.compile(r" {0,3}[>＞|｜]|[^\s>]{1,30}>(?=\s)|\t| {4}|//|/\*|
 _ROW = re.compile(r"^\S{1,30};(?=\S)|\S[ \t]*\t[ \t]*\S|\S\s[|｜]\s\S|[|｜].*[|｜]")
 _SIGNED = re.compile(r"(?:^|(?<=\s))(?:[—―–]{1,2}|--)\s?(?P<name>\S[^—―–\n]{0,60})$")
 _ATTRIBUTION = re.compile(
-    r"[《「]?(?:[A-Z][\w.'’-]*(?:,? (?:(?:de|von|van|of|the) )?[A-Z][\w.'’-]*){0,4}|[\u4e00-\u9fff·]{2,12})[》」]?"
+    r"[《「]?(?:[A-Z][\w.'’-]{0,40}(?:,? (?:(?:de|von|van|of|the) )?[A-Z][\w.'’-]{0,40}){0,4}|[\u4e00-\u9fff·]{2,12})"
+    r"[》」]?"
 )
 
 # -- marks within paragraphs ------------------------------------------------------------------------------------------
@@ -51,7 +51,7 @@ _ATTRIBUTION = re.compile(
 _TAG = re.compile(
     r"(?<![A-Za-z0-9])(?:<|&lt;)(?P<name>[A-Za-z][\w:.-]{0,40})(?:\s[^<>]{0,300}?)?(?P<empty>/?)(?:>|&gt;)"
 )
-_CLOSING_TAG = re.compile(r"(?:<|&lt;)/[A-Za-z][\w:.-]{0,40}\s*(?:>|&gt;)")
+_CLOSING_TAG = re.compile(r"(?:<|&lt;)/[A-Za-z][\w:.-]{0,40}\s{0,40}(?:>|&gt;)")
 _VOID = word_set("area base br col embed hr img input link meta param source track wbr")
 _PAIRS = re.compile(r"<!--|\[(?P<bb>[A-Za-z]{1,12})(?:=[^\]\n]{0,80})?\](?!\()|\\begin\{(?P<tex>\w{1,20})\}")
 _ELIDED = r"(?!(?:cause|cos|cuz|em|til|till|tis|twas|n|round|bout|\d\ds?)\b)"  # 'cause, '90s
@@ -73,23 +73,28 @@ _SINGLE = re.compile(r"(?<=\S)['’](?![^\W\d_])")  # closes: no letter follows,
 
 _COLON = re.compile(r"(?<![:/\d])(?:[：﹕]|:(?=\s|$|[\"'“‘「『A-Z]|[*_]{1,2}\s|[^\x00-\x7f])(?!//))|(?<=\d):(?=\s|$)")
 _STAMP = re.compile(
-    r"\s*[\[(（【]?(?:\d{1,4}[-/.年]\d{1,2}[-/.月]\d{1,4}日?[,T ]{0,2})?"
+    r"\s{0,40}[\[(（【]?(?:\d{1,4}[-/.年]\d{1,2}[-/.月]\d{1,4}日?[,T ]{0,2})?"
     r"\d{1,2}:\d{2}(?::\d{2})?(?: ?[AaPp]\.?[Mm]\.?)?(?!\d)"
 )
 _SENDER = re.compile(  # "Bob Smith  10:32 AM" above what Bob wrote
-    r"\s*(?:@?[A-Z][\w.'’-]*(?: [A-Z][\w.'’-]*){0,2}|[\u4e00-\u9fff]{1,6})[\s,，·|(\[]{1,4}"
-    r"(?:[\w,./年月日 -]{1,24}[\s,T]{1,2})?\d{1,2}:\d{2}(?::\d{2})?(?: ?[AaPp]\.?[Mm]\.?)?[)\]]?\s*$"
+    r"\s{0,40}(?:@?[A-Z][\w.'’-]{0,40}(?: [A-Z][\w.'’-]{0,40}){0,2}|[\u4e00-\u9fff]{1,6})[\s,，·|(\[]{1,4}"
+    r"(?:[\w,./年月日 -]{1,24}[\s,T]{1,2})?\d{1,2}:\d{2}(?::\d{2})?(?: ?[AaPp]\.?[Mm]\.?)?[)\]]?\s{0,40}$"
 )
-_BRACKETS = re.compile(r"\s*(?:《[^》\n]{1,30}》(?=\s*$)|\[[^\]\n]{2,40}\](?!\()|【[^】\n]{1,20}】|〔[^〕\n]{1,20}〕)")
-_ARROW = re.compile(r"\s*\S{1,30}\s?(?:->|=>|→|⇒)\s|[^\n.!?。！？]{1,60}>{2,}\s")
-_DASHED = re.compile(r"\s*(?:[A-Z][\w.'’-]*(?: [A-Z][\w.'’-]*)?|[\u4e00-\u9fff]{1,4}) ?[-–—]{1,2} ?(?=\S)")
-_SALUTATION = re.compile(r"\s*\S[^\n.!?。！？]{0,40}[,，]\s*$")
+_BRACKETS = re.compile(
+    r"\s{0,40}(?:《[^》\n]{1,30}》(?=\s{0,40}$)|\[[^\]\n]{2,40}\](?!\()|【[^】\n]{1,20}】|〔[^〕\n]{1,20}〕)"
+)
+_ARROW = re.compile(r"\s{0,40}\S{1,30}\s?(?:->|=>|→|⇒)\s|[^\n.!?。！？]{1,60}>{2,}\s")
+_DASHED = re.compile(
+    r"\s{0,40}(?:[A-Z][\w.'’-]{0,40}(?: [A-Z][\w.'’-]{0,40})?|[\u4e00-\u9fff]{1,4}) ?[-–—]{1,2} ?(?=\S)"
+)
+_SALUTATION = re.compile(r"\s{0,40}\S[^\n.!?。！？]{0,40}[,，]\s{0,40}$")
 _LETTER = re.compile(r"[^\W\d_]")
+_CLAUSE = re.compile(r"[,，;；]|(?:[^\W_]{1,40}\W{1,9}){4}|[\u4e00-\u9fff]{7}")  # longer than a name or a title
+OWN, INTRODUCED, MARKED = range(3)  # of a character: introduced by a clause of the speaker's, or marked as foreign
 LONGEST_LABEL = 200  # characters before a colon that are read
 MAX_READ = 40_000  # characters of a text; what follows them is not taken for own words
 
 
-@text_cache(256)
 def own_words(text: str) -> tuple[Span, ...]:
     """Return the spans of a text that are its speaker's own unmarked prose.
 
@@ -97,12 +102,22 @@ def own_words(text: str) -> tuple[Span, ...]:
     >>> [text[start:end] for start, end in own_words(text)]
     ['Bob said ', ' and I moved to Bonn. Translate:']
     """
+    degrees = _degrees(text)
+    if degrees is None:
+        return ((0, len(text)),) if text else ()
+    edges = [0, *(at for at, (one, other) in enumerate(pairwise(degrees), 1) if (one == OWN) != (other == OWN))]
+    return tuple(span for span in pairwise((*edges, len(degrees))) if degrees[span[0]] == OWN)
+
+
+@text_cache(256)
+def _degrees(text: str) -> bytes | None:
+    """Return the degree of each character; None if all are own."""
     text = text[:MAX_READ]
     if _MARK.search(text) is None and cue("text_request").search(text) is None:
-        return ((0, len(text)),) if text else ()
+        return None
     foreign = _Foreign(text)
     foreign.mark()
-    return tuple(foreign.own_spans())
+    return bytes(foreign.degrees)
 
 
 def divide(text: str, start: int, end: int) -> tuple[str, str]:
@@ -111,6 +126,12 @@ def divide(text: str, start: int, end: int) -> tuple[str, str]:
     edges = [start, *(edge for span in own for edge in span), end]
     parts = [text[first:last] for first, last in pairwise(edges)]
     return "".join(parts[1::2]), "".join(parts[::2])
+
+
+def is_marked(text: str, start: int, end: int) -> bool:
+    """Return True if a part of a text has foreign words that more than a clause before a colon marks as such."""
+    degrees = _degrees(text)
+    return degrees is not None and (end > len(degrees) or MARKED in degrees[start:end])
 
 
 def is_own(text: str, at: int) -> bool:
@@ -123,7 +144,7 @@ class _Foreign:
 
     def __init__(self, text: str) -> None:
         self._text = text
-        self._is_foreign = bytearray(len(text))
+        self.degrees = bytearray(len(text))
         self._lines = [line.span() for line in _LINE.finditer(text) if line.end() > line.start()]
         self._blank = [not text[start:end].strip() for start, end in self._lines]
         self._paragraphs: list[Span] = []  # of each line; blank lines separate them
@@ -138,17 +159,9 @@ class _Foreign:
         self._mark_quotes()
         self._mark_introduced()
 
-    def own_spans(self) -> Iterator[Span]:
-        edges = [0]
-        edges += [at for at, (one, other) in enumerate(pairwise(self._is_foreign), 1) if one != other]
-        edges.append(len(self._text))
-        for start, end in pairwise(edges):
-            if not self._is_foreign[start]:
-                yield start, end
-
-    def _set(self, start: int, end: int) -> None:
+    def _set(self, start: int, end: int, degree: int = MARKED) -> None:
         if end > start:
-            self._is_foreign[start:end] = b"\1" * (end - start)
+            self.degrees[start:end] = bytes((degree,)) * (end - start)
 
     def _line(self, number: int) -> str:
         start, end = self._lines[number]
@@ -178,9 +191,9 @@ class _Foreign:
         rules, headers = [], 0
         for number, (start, _) in enumerate(self._lines):
             line = self._line(number)
-            if self._is_foreign[start]:
+            if self.degrees[start]:
                 continue
-            if _RULE.match(line):
+            if _is_rule(line):
                 rules.append(number)
                 continue
             mail = _MAIL.match(line)
@@ -211,7 +224,7 @@ class _Foreign:
             at = 0
             while found := pattern.search(self._text, at):
                 at = found.end()
-                if self._is_foreign[found.start()] or (
+                if self.degrees[found.start()] or (
                     pattern is _TAG and (found["name"].lower() in _VOID or found["empty"])
                 ):
                     continue
@@ -225,7 +238,7 @@ class _Foreign:
                 self._set(found.start(), at)
         at = 0
         for closing in _CLOSING_TAG.finditer(self._text):  # of an element whose beginning is not there
-            if not self._is_foreign[closing.start()]:
+            if not self.degrees[closing.start()]:
                 self._set(max(at, self._paragraph_at(closing.start())[0]), closing.end())
                 at = closing.end()
 
@@ -241,7 +254,7 @@ class _Foreign:
         unclosed: dict[str, int] = {}  # marks that nothing closes before this position
         while found := _OPENER.search(self._text, at):
             start, at, mark = found.start(), found.end(), found[0]
-            if self._is_foreign[start] or (mark in _APOSTROPHES and start < unclosed.get(mark, 0)):
+            if self.degrees[start] or (mark in _APOSTROPHES and start < unclosed.get(mark, 0)):
                 continue
             line = self._line_at(start)
             limit = self._paragraphs[line][1] if mark in _APOSTROPHES else len(self._text)
@@ -273,7 +286,7 @@ class _Foreign:
         for number in dashed if len(dashed) > 1 else ():
             self._set(*self._lines[number])
         for number, (start, end) in enumerate(self._lines):
-            if self._blank[number] or all(self._is_foreign[start:end]):
+            if self._blank[number] or all(self.degrees[start:end]):
                 continue
             line = self._line(number)
             bracketed = _BRACKETS.match(line)
@@ -293,10 +306,12 @@ class _Foreign:
             while colon := _COLON.search(line, at, end):
                 at = colon.end()
                 label = line[max(start, colon.start() - LONGEST_LABEL) : colon.start()]
-                if self._is_foreign[first + colon.start()] or not _LETTER.search(label):
+                if self.degrees[first + colon.start()] or not _LETTER.search(label):
                     continue
                 if not cue("own_label").search(label) and not _is_own_value(label, line[at:end]):
-                    self._introduce(number, first + at, whole_paragraph=not line[:start].strip(" \t-*•·"))
+                    whole = not line[:start].strip(" \t-*•·")
+                    degree = INTRODUCED if _CLAUSE.search(label.strip()) else MARKED
+                    self._introduce(number, first + at, whole_paragraph=whole, degree=degree)
                     return
                 start = at
             request = cue("text_request").match(line[begin:end])
@@ -304,7 +319,7 @@ class _Foreign:
                 self._introduce(number, first + begin + request.end())
                 return
 
-    def _introduce(self, number: int, at: int, *, whole_paragraph: bool = True) -> None:
+    def _introduce(self, number: int, at: int, *, whole_paragraph: bool = True, degree: int = MARKED) -> None:
         """Mark the text after a label: the rest of the paragraph, or the next one. A text that a blank line sets apart
         from its label, and a letter, may have several paragraphs."""
         if self._text[at : self._line_end(number)].strip():
@@ -315,7 +330,14 @@ class _Foreign:
                 return
             several = self._blank[following] or _SALUTATION.match(self._line(following))
             end = len(self._text) if several else self._paragraphs[following][1]
-        self._set(at, end)
+            degree = MARKED
+        self._set(at, end, max(degree, *self.degrees[at:end]))
+
+
+def _is_rule(line: str) -> bool:
+    """Return True for a line of one mark, such as ----- or * * *."""
+    marks = "".join(line.split())
+    return len(marks) > 2 and marks[0] in _RULES and not marks.strip(marks[0])
 
 
 def _closing_tag(opening: re.Match[str]) -> str:

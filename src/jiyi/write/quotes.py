@@ -1,8 +1,9 @@
 """Drafts in words that their speaker only passes on: a pasted mail, a quotation, a text to translate.
 
 They are kept, but change and end nothing. Mostly foreign words that speak of an "I", or that would change something,
-become a memory of type `quote`, which is trusted less. A note such as "Deadline: March 5" stays what it is: nothing
-depends on whose words it is in.
+become a memory of type `quote`, which is trusted less; unless no more than a clause of the speaker's and a colon
+introduces them, as in "for the dinner on Friday: I eat no meat". A note such as "Deadline: March 5" stays what it is:
+nothing depends on whose words it is in.
 """
 
 from __future__ import annotations
@@ -10,11 +11,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from pydantic import JsonValue
+
 from ..languages import cue
 from ..languages.words import normalise
 from .classify import classify
 from .drafts import Draft
-from .own_words import divide
+from .own_words import divide, is_marked
 
 QUOTE = "quote"  # type of such memories
 QUOTED_TRUST = 0.5
@@ -31,6 +34,8 @@ def in_whose_words(draft: Draft, text: str) -> Draft | None:
         return draft
     mostly = len(foreign) > MOSTLY * (end - start)
     claims = _claims(draft, foreign)
+    if not is_marked(text, start, end) and not _orders(draft, foreign):
+        return draft if not claims else _without_claims(draft, kind=draft.data.get("kind"))
     if mostly and source.start is not None and (claims or cue("first_person").search(foreign)):
         return _without_claims(draft, memory_type=QUOTE, trust=QUOTED_TRUST, subject=None)
     if claims and (mostly or not _is_claimed_in(own, foreign, draft)):
@@ -40,9 +45,11 @@ def in_whose_words(draft: Draft, text: str) -> Draft | None:
 
 def _claims(draft: Draft, foreign: str) -> bool:
     """Return True if a draft changes, ends or orders something."""
-    if draft.attribute or draft.ends or draft.data.get("kind") in (*ENDING, "instruction"):
-        return True
-    return cue("instruction").search(foreign) is not None
+    return bool(draft.attribute or draft.ends) or draft.data.get("kind") in ENDING or _orders(draft, foreign)
+
+
+def _orders(draft: Draft, foreign: str) -> bool:
+    return draft.data.get("kind") == "instruction" or cue("instruction").search(foreign) is not None
 
 
 def _is_claimed_in(own: str, foreign: str, draft: Draft) -> bool:
@@ -54,7 +61,7 @@ def _is_claimed_in(own: str, foreign: str, draft: Draft) -> bool:
     return kind not in ENDING or classify(own).kind in ENDING
 
 
-def _without_claims(draft: Draft, **changes: Any) -> Draft | None:
+def _without_claims(draft: Draft, *, kind: JsonValue = QUOTE, **changes: Any) -> Draft | None:
     if draft.data.get("only_ends"):
         return None
     return replace(
@@ -66,6 +73,6 @@ def _without_claims(draft: Draft, **changes: Any) -> Draft | None:
         ended=False,
         replaces=None,
         ends=(),
-        data={**draft.data, "kind": QUOTE},
+        data={**draft.data, "kind": "fact" if kind in ENDING else kind},
         **changes,
     )

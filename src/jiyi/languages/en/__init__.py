@@ -57,25 +57,25 @@ ENGLISH = Language(
         r" (?:me )?(?:in|with|as|short|brief)\b|\b(?:your|the) (?:answers|replies|responses) (?:short|brief|concise)\b"
     ),
     own_label=(
-        r"^\W*(?:(?:so|ok|okay|well|and|but|also|just|oh|hey|here['’]?s|here is|this is|that['’]?s|a|an|the|my|our|one"
-        r"|another|some|quick|short|small|big|huge|good|great|bad|sad|happy|latest|life|personal|very|fun|side|final"
-        r"|please|to) +){0,6}"
+        r"^\W{0,9}(?:(?:so|ok|okay|well|and|but|also|just|oh|hey|here['’]?s|here is|this is|that['’]?s|a|an|the|my|our"
+        r"|one|another|some|quick|short|small|big|huge|good|great|bad|sad|happy|latest|life|personal|very|fun|side|final"
+        r"|please|to) {1,3}){0,6}"
         r"(?:updates?|news|edit|p\.? ?p?\.? ?s\.?|nb|n\.b\.|notes?(?: to self)?|btw|by the way|fyi|reminder|heads[ -]up"
         r"|correction|clarification|addendum|announcement|important|attention|warning|remember|keep in mind"
         r"|don['’]t forget|for the record|for your (?:info(?:rmation)?|records?)|(?:be )?clear|clarify"
         r"|in (?:short|summary|other words)"
         r"|long story short|tl;? ?dr|bottom line|thing|truth|fact|confession|surprise|guess what|what['’]?s new|plan"
         r"|decision|result|status|background|context|situation|about (?:me|myself|us))"
-        r"(?: (?:is|this|everyone|everybody|all|guys|folks|again|from (?:me|us|my side))){0,3}\W*$"
+        r"(?: (?:is|this|everyone|everybody|all|guys|folks|again|from (?:me|us|my side))){0,3}\W{0,9}$"
         # "I switched jobs:", but not "I got this mail:".
-        r"|^(?!.*\b(?:this|these|following|below|texts?|e?-?mails?|messages?|letters?|posts?|stor(?:y|ies)|songs?|lyrics"
+        r"|^(?!.{0,200}\b(?:this|these|following|below|texts?|e?-?mails?|messages?|letters?|posts?|stor(?:y|ies)|songs?|lyrics"
         r"|poems?|articles?|pages?|reviews?|sentences?|paragraphs?|quotes?|comments?|chats?|logs?|drafts?|transcripts?"
-        r"|says|wrote|read|heard|saw|received|copied|pasted|translated?|told me|was told)\b).*\bI(?:['’]\w+)? \w"
+        r"|says|wrote|read|heard|saw|received|copied|pasted|translated?|told me|was told)\b).{0,200}\bI(?:['’]\w+)? \w"
     ),
-    own_thing=r"\W*(?:my|our)\b(?!.*\b(?:wrote|writes?|says?|said|texted|told|asked|answered|replied|posted)\b)",
+    own_thing=r"\W{0,9}(?:my|our)\b(?!.{0,200}\b(?:wrote|writes?|says?|said|texted|told|asked|answered|replied|posted)\b)",
     text_request=(
-        r"(?:^|(?<=[.!?] )|(?<=\n))\W*(?:(?:please|pls|plz|kindly|hey|hi|ok|now|can you|could you|would you|will you"
-        r"|help me(?: to)?|i need you to|i want you to|just)\W+){0,4}"
+        r"(?:^|(?<=[.!?] )|(?<=\n))[^\w\n]{0,9}(?:(?:please|pls|plz|kindly|hey|hi|ok|now|can you|could you|would you"
+        r"|will you|help me(?: to)?|i need you to|i want you to|just)\W{1,4}){0,4}"
         r"(?:translate|proof-?read|re-?write|re-?word|re-?phrase|paraphrase|summari[sz]e|polish|transcribe|spell-?check"
         r"|(?:edit|correct|shorten|improve|fix|check) (?:this|these|it|the|my|any|for)\b(?: \w+){0,2}? ?"
         r"(?:text|grammar|spelling|wording|sentences?|paragraphs?|english|style|mistakes|typos|letter|e?-?mail|draft))\b"

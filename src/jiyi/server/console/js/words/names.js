@@ -126,6 +126,7 @@ export default {
   type_event: ["event", "事件"],
   type_episode: ["episode", "情景"],
   type_message: ["message", "消息"],
+  type_quote: ["quote", "引文"],
   type_pattern: ["pattern", "习惯"],
   type_profile: ["profile", "画像"],
   type_group_profile: ["group profile", "群组画像"],
