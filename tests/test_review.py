@@ -13,8 +13,8 @@ from support import DAY, MONDAY, each_case
 
 def told(name: str, **changes: Any) -> Told:
     values: dict[str, Any] = {
-        "id": name, "content": f"text of {name}", "data": {}, "metadata": {}, "confidence": 1.0, "trust": 1.0,
-        "occurred_at": MONDAY, "valid_from": MONDAY, "valid_to": None,
+        "id": name, "content": f"text of {name}", "length": 20, "data": {}, "metadata": {},
+        "confidence": 1.0, "trust": 1.0, "occurred_at": MONDAY, "valid_from": MONDAY, "valid_to": None,
     }  # fmt: skip
     return Told(**{**values, **changes})
 

@@ -52,7 +52,9 @@ class DirectRoute:
         """Return the arguments of the endpoint."""
         scope, given = request.scope, self.route.dependant
         user_id = _user_id(scope)
-        if (header(scope, b"content-type") or "").partition(";")[0].strip().lower() != "application/json":
+        if (header(scope, b"content-type") or "").partition(";")[
+            0
+        ].strip().lower() != "application/json" or not content:
             raise NotDirect
         try:
             body = self.body_type.__pydantic_validator__.validate_python(await parse_json(content))

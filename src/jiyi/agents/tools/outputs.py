@@ -232,7 +232,7 @@ def harmless_json(value: dict[str, JsonValue]) -> dict[str, JsonValue]:
 
 def _harmless(value: JsonValue) -> JsonValue:
     if isinstance(value, str):
-        return "\n".join(map(harmless, value[:DETAIL].split("\n")))
+        return "\n".join(map(harmless, value.split("\n")))
     if isinstance(value, list):
         return [_harmless(inner) for inner in value]
     return harmless_json(value) if isinstance(value, dict) else value
