@@ -229,6 +229,8 @@ def main() -> None:
         lambda step, loss: print(f"{options.name} {step} {loss:.3f} {time.time() - began:.0f}s", flush=True),
     )  # fmt: skip
     options.out.mkdir(parents=True, exist_ok=True)
+    state = {name: value.half().cpu() for name, value in network.state_dict().items()}
+    torch.save(state, options.out / f"{options.name}.pt")
     dev = held_out or read_json(options.data / "dev.json.gz")
     rows = figures(network, tokenizer, dev, languages, options.name)
     with gzip.open(options.out / f"{options.name}.json.gz", "wt") as file:
