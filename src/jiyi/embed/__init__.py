@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 from collections import OrderedDict
 from collections.abc import Awaitable, Sequence
 from functools import cache
@@ -15,6 +14,7 @@ from numpy.typing import NDArray
 
 from .. import threads
 from ..errors import EmbeddingError, JiyiError, SettingsError
+from ..forks import new_lock
 from ..settings import Settings
 from ..text_cache import text_cache
 
@@ -149,7 +149,7 @@ BATCH = 64
 LONG = 1000
 MOST_EMBEDDED = 8_000  # characters of a batch
 
-_lock = threading.Lock()
+_lock = new_lock()
 
 
 @cache

@@ -79,6 +79,7 @@ class SqliteDatabase(Database):
         self._logged = False  # it has a write-ahead log
 
     async def start(self) -> None:
+        self.owner.take()
         try:
             with translated(self.path):
                 await asyncio.shield(self._begin(asyncio.to_thread(self._prepare)))
@@ -290,6 +291,7 @@ class SqliteDatabase(Database):
     def _started(self, begin: str | None = None) -> Engine:
         if not self._engines:
             raise StoreError(CLOSED)
+        self.owner.check()
         return self._engines[begin]
 
 
