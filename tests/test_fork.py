@@ -57,8 +57,8 @@ def test_a_synchronous_memory_of_another_process_is_an_error_and_not_a_wait(tmp_
             lambda: memory.search("tea", user_id="mei"),
             lambda: memory.add("likes coffee", user_id="mei"),
             lambda: memory.observe("I like milk", user_id="mei"),
-            lambda: memory.jobs.counts(),
-            lambda: memory.sessions.flush(),
+            memory.jobs.counts,
+            memory.sessions.flush,
         ):
             told = forked(work)
             assert told.startswith("StoreError") and OTHER_PROCESS in told
@@ -95,8 +95,8 @@ def test_an_asynchronous_memory_of_another_process_is_an_error(place: Place) -> 
             lambda: memory.search("tea", user_id="mei"),
             lambda: memory.add("likes coffee", user_id="mei"),
             lambda: memory.observe("I like cream", user_id="mei"),
-            lambda: memory.sessions.flush(),
-            lambda: memory.users(),
+            memory.sessions.flush,
+            memory.users,
         ):
             told = forked(lambda work=work: asyncio.run(work()))
             assert told.startswith("StoreError") and OTHER_PROCESS in told
