@@ -109,18 +109,32 @@ def test_an_asynchronous_memory_of_another_process_is_an_error(place: Place) -> 
         loop.close()
 
 
-def test_a_memory_that_is_opened_after_the_fork_works(tmp_path: Path) -> None:
-    unopened = Memory.open(tmp_path / "memory.db", embedder=WordEmbedder())
+def test_a_memory_that_is_opened_after_the_fork_works(place: Place) -> None:
+    unopened = Memory.open(place, embedder=WordEmbedder())
 
     async def use() -> list[str]:
         async with unopened as memory:
             await memory.add("likes coffee", user_id="mei")
             return sorted(contents(await memory.search("likes", user_id="mei")))
 
-    with jiyi.sync.Memory.open(tmp_path / "memory.db", embedder=WordEmbedder()) as memory:
+    with jiyi.sync.Memory.open(place, embedder=WordEmbedder()) as memory:
         memory.add("likes tea", user_id="mei")
-        assert forked(lambda: asyncio.run(use())) == "['likes coffee', 'likes tea']"
-        assert memory.count(user_id="mei") == 2
+    assert forked(lambda: asyncio.run(use())) == "['likes coffee', 'likes tea']"
+
+
+def test_a_file_that_was_open_at_the_fork_is_not_opened_again(tmp_path: Path) -> None:
+    """SQLite would believe to hold locks that it does not: the log would be removed while it is written."""
+
+    def use(path: Path) -> int:
+        with jiyi.sync.Memory.open(path, embedder=WordEmbedder()) as own:
+            own.add("likes coffee", user_id="mei")
+            return own.count(user_id="mei")
+
+    with jiyi.sync.Memory.open(tmp_path / "memory.db", embedder=WordEmbedder()) as memory:
+        told = forked(lambda: use(tmp_path / "memory.db"))
+        assert told.startswith("StoreError") and "open when this process was forked" in told
+        assert forked(lambda: use(tmp_path / "other.db")) == "1"
+        assert memory.count(user_id="mei") == 0
 
 
 def test_a_fork_during_embedding_leaves_the_embedder_usable() -> None:

@@ -7,8 +7,8 @@ import threading
 from .errors import StoreError
 
 FORKED = (
-    "the memory was opened before this process was forked: open one in each process after the fork, such as in"
-    " gunicorn's `post_fork` or Celery's `worker_process_init`"
+    "the memory was opened before this process was forked: open it after the fork, such as in gunicorn's `post_fork` or"
+    " Celery's `worker_process_init`, and not before"
 )
 
 
