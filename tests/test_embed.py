@@ -187,6 +187,58 @@ async def test_a_bad_reply_keeps_every_memory_of_the_batch(place: Place) -> None
     assert dump(place)["embeddings"] == []
 
 
+class Tensor:
+    """A reply that cannot be converted, such as a tensor of torch that requires a gradient."""
+
+    def __array__(self, *_: Any, **__: Any) -> Any:
+        raise RuntimeError("call detach() first")
+
+
+class Failing(Answers):
+    """An embedder that ends in an unusual way: an exception, or never."""
+
+    async def embed_documents(self, texts: Sequence[str]) -> Any:
+        return await self.embed_query("")
+
+    async def embed_query(self, text: str) -> Any:
+        if isinstance(self.reply, BaseException):
+            raise self.reply
+        await asyncio.sleep(3600)
+
+
+@pytest.mark.parametrize(
+    "embedder",
+    [
+        Answers(Tensor()),
+        Failing(asyncio.CancelledError()),  # of a task of its own; nobody cancelled the caller
+        Failing(MemoryError()),
+        Failing(None),
+    ],
+    ids=["tensor", "cancelled", "no memory", "hangs"],
+)
+async def test_an_embedder_that_fails_in_an_unusual_way_costs_no_message(
+    embedder: Answers, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(embed, "MAX_CALL_S", 0.2)
+    monkeypatch.setattr(embed, "MAX_TEXT_S", 0.01)
+    async with Memory.open(path, embedder=embedder) as memory:
+        receipt = await asyncio.wait_for(memory.add("likes tea", user_id="mei"), 20)
+        assert (receipt.state, receipt.created) == ("extracted", 1)
+        assert "testing:answers" in receipt.problems[0]
+        found = await asyncio.wait_for(memory.search("tea", user_id="mei"), 20)
+        assert contents(found) == ["likes tea"] and "testing:answers" in found.degraded[0]
+        assert not (await asyncio.wait_for(memory.health(), 20)).ready
+
+
+async def test_a_search_that_is_cancelled_while_it_embeds_stays_cancelled(path: Path) -> None:
+    async with Memory.open(path, embedder=Failing(None)) as memory:
+        search = asyncio.create_task(memory.search("tea", user_id="mei", search_mode="semantic"))
+        await asyncio.sleep(0.2)
+        search.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await search
+
+
 def test_vectors_are_made_of_length_one_and_zero_stays_zero() -> None:
     vectors = validated(Answers(None), [[3, 4], [0, 0]], 2)
     assert vectors.dtype == np.float32

@@ -23,8 +23,9 @@ DOCS = ROOT.parent.parent / "docs"
 
 # From the lowest layer to the highest: a module may import modules of its own package and of lower layers.
 LAYERS: list[set[str]] = [
-    {"memory_types"},
-    {"models", "errors", "ids", "durable", "text_cache", "threads", "rate_limit"},
+    {"memory_types", "errors"},
+    {"forks"},
+    {"models", "ids", "durable", "text_cache", "threads", "rate_limit"},
     {"languages", "settings_files"},
     {"roles", "text", "folder_trust"},
     {"validation", "settings", "metrics"},

@@ -2,16 +2,17 @@
 and strictly increase within a process."""
 
 import os
-import threading
 import time
 from datetime import UTC, datetime, timedelta
 from hashlib import blake2b, sha256
 from uuid import UUID
 
+from .forks import new_lock
+
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 _PAIRS = [first + second for first in _ALPHABET for second in _ALPHABET]
 _RANDOM_BITS = 80
-_lock = threading.Lock()
+_lock = new_lock()
 _last = 0
 
 

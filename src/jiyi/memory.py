@@ -65,7 +65,7 @@ class Memory(Areas):
         self._runtime = Runtime(settings=engine.settings, where=where, meter=engine.meter, llm=engine.llm)
         self._engine = engine
         self._background = BackgroundJobs(engine)
-        self._turns = TurnQueue(self.add, engine.epoch)
+        self._turns = TurnQueue(self.add, engine.epoch, engine.store.database.owner)
         self._health = HealthCheck(engine)
 
     @classmethod
@@ -106,9 +106,10 @@ class Memory(Areas):
 
     async def close(self) -> None:
         """Store observed turns and pending writes, and close the database. Unfinished jobs stay in it."""
-        await self._turns.flush()
-        await self._background.stop()
-        await self._engine.close()
+        if not self._engine.store.database.owner.is_forked:  # its own process closes it
+            await self._turns.flush()
+            await self._background.stop()
+            await self._engine.close()
 
     async def __aenter__(self) -> Self:
         await self._engine.start()
@@ -355,9 +356,8 @@ class Memory(Areas):
         memories = await self.get_many([hit.id for hit in chosen], user_id=user_id) if chosen else ()
         memories = [to_the_point(memory, query) for memory in as_they_were(memories, at)]
         spoken: ContextLanguage = language or ("zh" if language_of(query) == "zh" else "en")
-        fence, block = await self._engine.fence(), context.context_block
         options: Any = {"max_tokens": max_tokens, "style": style, "as_of": at, "weak": weak}
-        return await block(memories, fence=fence, language=spoken, **options)
+        return await context.context_block(memories, fence=await self._engine.fence(), language=spoken, **options)
 
     def _search_filter(self, user_id: str, asked_at: datetime | None, filters: Filters) -> Filter:
         where = Filter.parse(user_id=user_id, asked_at=asked_at, lifetimes=self._engine.lifetimes, **filters)

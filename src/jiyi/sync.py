@@ -24,6 +24,7 @@ from .areas import jobs, keys, maintenance, relations, sessions, synonyms, trans
 from .embed import Embedder
 from .engine import Runtime
 from .errors import StoreError
+from .forks import FORKED, Owner
 from .llm import LLM
 from .read.rerank import Reranker
 from .scope import explain_verbs
@@ -151,6 +152,8 @@ class Memory:
 
     def __init__(self, memory: engine.Memory) -> None:
         self._memory = memory
+        self._owner = Owner()
+        self._owner.take()
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="jiyi", daemon=True)
         self._thread.start()
@@ -225,7 +228,7 @@ class Memory:
 
     def close(self) -> None:
         """Close the database; closing twice does no harm."""
-        if not self._loop.is_closed():
+        if not self._loop.is_closed() and not self._owner.is_forked:
             try:
                 self._run(self._memory.close())
             finally:
@@ -244,6 +247,9 @@ class Memory:
         if self._loop.is_closed():
             work.close()
             raise StoreError(CLOSED)
+        if self._owner.is_forked:
+            work.close()
+            raise StoreError(FORKED)
         return asyncio.run_coroutine_threadsafe(work, self._loop)
 
     def _run(self, work: Coroutine[Any, Any, T]) -> T:

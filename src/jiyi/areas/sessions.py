@@ -14,6 +14,7 @@ from pydantic import JsonValue
 
 from .. import validation
 from ..errors import InvalidInput, JiyiError, StoreUnavailable
+from ..forks import Owner
 from ..languages.words import language
 from ..models import CandidateMemory, Message, Observed, Receipt
 
@@ -143,8 +144,9 @@ class QueuedTurn:
 class TurnQueue:
     """Observed turns, stored one after the other in the background."""
 
-    def __init__(self, add: Add, epoch_of: EpochOf) -> None:
+    def __init__(self, add: Add, epoch_of: EpochOf, owner: Owner) -> None:
         self._add = add
+        self._owner = owner
         self._epoch_of = epoch_of
         self._queue: deque[QueuedTurn] = deque()
         self._task: asyncio.Task[None] | None = None
@@ -152,6 +154,7 @@ class TurnQueue:
 
     async def put(self, messages: Sequence[Any], *, user_id: str, **options: Any) -> None:
         """Queue the messages of a turn; if the queue is full, wait until a turn was stored."""
+        self._owner.check()
         while len(self._queue) >= MAX_QUEUED:
             await self._queue[0].done.wait()
         options |= {"user_id": user_id, "wait": False, "actor": "observe"}
@@ -174,6 +177,7 @@ class TurnQueue:
 
     async def flush(self, user_id: str | None = None) -> Observed:
         """Wait until the queued turns, or those of one user, were stored or have failed."""
+        self._owner.check()
         for turn in [turn for turn in self._queue if user_id in (None, turn.user_id)]:
             await turn.done.wait()
         return self.counts()

@@ -75,7 +75,7 @@ class Memory:
         self.workspace = areas.Workspace(self._server)
         self.maintenance = areas.Maintenance(self._server)
         self.transfer = areas.Transfer(self._server, self.add, self.count, self.jobs, settings)
-        self._turns = TurnQueue(self.add, lambda user_id: self.jobs.epoch(user_id=user_id))
+        self._turns = TurnQueue(self.add, lambda user_id: self.jobs.epoch(user_id=user_id), self._server.owner)
         self.sessions = Sessions(self.add, cast("Jobs", self.jobs), self._turns)
         self.usage = areas.Usage(self._server, self._turns)
 
@@ -115,8 +115,9 @@ class Memory:
 
     async def close(self) -> None:
         """Store observed turns and close the connections."""
-        await self._turns.flush()
-        await self._server.close()
+        if not self._server.owner.is_forked:  # its own process closes it
+            await self._turns.flush()
+            await self._server.close()
 
     async def __aenter__(self) -> Self:
         await self._server.open()

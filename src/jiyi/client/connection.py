@@ -15,6 +15,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic_core import PydanticSerializationError, from_json, to_json
 
 from .. import errors
+from ..forks import Owner
 from ..http_server import is_loopback
 from ..keys import Permission
 from ..settings import ClientSettings
@@ -59,6 +60,7 @@ class Connection:
         self._settings = settings
         self._http: httpx.AsyncClient | None = None
         self._closed = False
+        self.owner = Owner()
         self._who: WhoAmI | None = None
 
     async def open(self) -> None:
@@ -192,7 +194,9 @@ class Connection:
     def _client(self) -> httpx.AsyncClient:
         if self._closed:
             raise errors.StoreError(CLOSED)
+        self.owner.check()
         if self._http is None:
+            self.owner.take()
             self._http = _new_client(self._url, self._key, self._settings)
         return self._http
 

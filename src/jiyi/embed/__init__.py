@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 from collections import OrderedDict
 from collections.abc import Awaitable, Sequence
 from functools import cache
@@ -15,10 +14,14 @@ from numpy.typing import NDArray
 
 from .. import threads
 from ..errors import EmbeddingError, JiyiError, SettingsError
+from ..forks import new_lock
 from ..settings import Settings
 from ..text_cache import text_cache
 
 Vectors = NDArray[np.float32]
+
+MAX_CALL_S = 120.0  # an embedder that takes longer for a call has failed
+MAX_TEXT_S = 2.0  # as much more for each text
 
 
 class Embedder(Protocol):
@@ -68,7 +71,9 @@ def resolve(settings: Settings) -> Embedder:
 async def embed_documents(embedder: Embedder, texts: Sequence[str]) -> Vectors:
     """Embed texts, each distinct one once; raise `EmbeddingError` for a reply of the wrong shape."""
     distinct = list(dict.fromkeys(texts))
-    vectors = validated(embedder, await _call(embedder, embedder.embed_documents(distinct)), len(distinct))
+    vectors = validated(
+        embedder, await _call(embedder, embedder.embed_documents(distinct), len(distinct)), len(distinct)
+    )
     if len(distinct) == len(texts):
         return vectors
     rows = {text: row for row, text in enumerate(distinct)}
@@ -79,17 +84,26 @@ async def embed_documents(embedder: Embedder, texts: Sequence[str]) -> Vectors:
 async def embed_query(embedder: Embedder, text: str) -> Vectors:
     if isinstance(embedder, CachedQueries):  # which has only valid ones
         return await embedder.embed_query(text)
-    vector: Vectors = validated(embedder, [await _call(embedder, embedder.embed_query(text))], 1)[0]
+    vector: Vectors = validated(embedder, [await _call(embedder, embedder.embed_query(text), 1)], 1)[0]
     return vector
 
 
-async def _call(embedder: Embedder, reply: Awaitable[Any]) -> Any:
-    """Await an embedder; an exception of a user's embedder becomes an `EmbeddingError`."""
+async def _call(embedder: Embedder, reply: Awaitable[Any], texts: int) -> Any:
+    """Await an embedder; an exception of a user's embedder, or one that hangs, becomes an `EmbeddingError`."""
+    longest = asyncio.timeout(MAX_CALL_S + MAX_TEXT_S * texts)
     try:
-        return await reply
+        async with longest:
+            return await reply
     except JiyiError:
         raise
+    except asyncio.CancelledError:
+        task = asyncio.current_task()
+        if task is not None and task.cancelling():
+            raise
+        raise EmbeddingError(f"{embedder.id} failed: it was cancelled") from None  # a task of its own
     except Exception as error:
+        if longest.expired():
+            raise EmbeddingError(f"{embedder.id} did not answer {texts} texts in time") from None
         raise EmbeddingError(f"{embedder.id} failed: {type(error).__name__}: {error}") from error
 
 
@@ -98,7 +112,7 @@ def validated(embedder: Embedder, reply: Any, count: int) -> Vectors:
     try:
         with np.errstate(over="ignore"):
             vectors = np.asarray(reply, dtype=np.float32)
-    except (TypeError, ValueError) as error:
+    except Exception as error:  # whatever a foreign object raises, such as a tensor that requires a gradient
         raise EmbeddingError(f"{embedder.id} did not return rows of numbers: {error}") from error
     if vectors.ndim != 2 or len(vectors) != count or vectors.shape[1] == 0:
         raise EmbeddingError(f"{embedder.id} returned an array of shape {vectors.shape} for {count} texts")
@@ -149,7 +163,7 @@ BATCH = 64
 LONG = 1000
 MOST_EMBEDDED = 8_000  # characters of a batch
 
-_lock = threading.Lock()
+_lock = new_lock()
 
 
 @cache

@@ -1,13 +1,13 @@
 """Embedder for models of the sentence-transformers library, by name or folder."""
 
 import asyncio
-import threading
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
 from ..errors import EmbeddingError, MissingExtra
+from ..forks import new_lock
 from . import Vectors
 
 
@@ -30,7 +30,7 @@ class SentenceTransformersEmbedder:
             raise EmbeddingError(f"sentence-transformers cannot load {model!r}: {error}") from error
         self.id = f"sentence-transformers:{model}"
         self._batch_size = batch_size
-        self._lock = threading.Lock()
+        self._lock = new_lock()
 
     async def embed_documents(self, texts: Sequence[str]) -> Vectors:
         return await asyncio.to_thread(self._encode, "encode_document", texts)

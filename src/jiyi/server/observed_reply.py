@@ -18,17 +18,18 @@ class ObservedReply:
         self._streamed = streamed
         self._unread = bytearray()
         self._parts: list[str] = []
+        self._length = 0  # of all parts
         self._too_long = False
 
     def feed(self, data: bytes) -> None:
         if self._too_long:
             return
-        self._unread += data
         if self._streamed:
-            *lines, rest = self._unread.split(b"\n")
-            self._unread = bytearray(rest)
+            *lines, data = data.split(b"\n")  # only the new bytes: an endless line would be searched again and again
             for line in lines:
-                self._read_line(bytes(line))
+                self._read_line(bytes(self._unread + line))
+                self._unread.clear()
+        self._unread += data
         if len(self._unread) > MAX_BYTES:
             self._too_long = True
             self._unread.clear()
@@ -42,8 +43,9 @@ class ObservedReply:
     def _read_line(self, line: bytes) -> None:
         if line.startswith(b"data:"):
             event = _parsed(line[5:].strip())
-            if isinstance(event, dict):
+            if isinstance(event, dict) and self._length < MAX_TEXT:
                 self._parts.append(text_of_event(event))
+                self._length += len(self._parts[-1])
 
 
 def _parsed(data: bytes) -> Any:

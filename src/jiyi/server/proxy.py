@@ -144,10 +144,11 @@ class Proxy:
     async def _send(
         self, request: Request, path: str, body: bytes, conversation: Conversation, turn: Turn | None
     ) -> Response:
-        headers = [(name, value) for name, value in request.headers.items() if not _stays_here(name, value)]
-        headers.append(("accept-encoding", "identity"))  # so that the reply can be read while it passes
+        # As bytes: values may have any encoding.
+        headers = [(name, value) for name, value in request.headers.raw if not _stays_here(name, value)]
+        headers.append((b"accept-encoding", b"identity"))  # so that the reply can be read while it passes
         if authorization := self._upstream.authorization(request.scope.get("own_authorization")):
-            headers.append(("authorization", authorization))
+            headers.append((b"authorization", authorization.encode("latin-1")))
         sent = self._http.build_request(
             request.method,
             f"{self._upstream.url}/{quote(path)}",
@@ -156,13 +157,13 @@ class Proxy:
             content=body or None,
         )
         reply = await self._http.send(sent, stream=True)
-        kept = [(name, value) for name, value in reply.headers.multi_items() if name not in NOT_RETURNED]
+        kept = [(name.lower(), value) for name, value in reply.headers.raw]
         streamed = reply.headers.get("content-type", "").startswith("text/event-stream")
         access: Access = request.scope["access"]
         readable = reply.status_code == 200 and reply.headers.get("content-encoding", "identity") == "identity"
         observed = ObservedReply(streamed=streamed) if turn and readable and "write" in access.scopes else None
         response = StreamingResponse(self._passed(reply, observed, conversation, turn), reply.status_code)
-        response.raw_headers = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in kept]
+        response.raw_headers = [(name, value) for name, value in kept if name.decode("latin-1") not in NOT_RETURNED]
         return response
 
     async def _passed(
@@ -186,9 +187,11 @@ class Proxy:
                 await conversation.observe(Message(role=role, text=text) for role, text in texts if text.strip())
 
 
-def _stays_here(name: str, value: str) -> bool:
+def _stays_here(raw_name: bytes, value: bytes) -> bool:
     """Return True for headers of this connection and of Jiyi, whatever their spelling, and for any that holds a key."""
-    return name in NOT_SENT_ON or name.replace("_", "-").startswith("x-jiyi-") or OWN_KEY.search(value) is not None
+    name = raw_name.decode("latin-1")
+    holds_key = OWN_KEY.search(value.decode("latin-1")) is not None
+    return name in NOT_SENT_ON or name.replace("_", "-").startswith("x-jiyi-") or holds_key
 
 
 def _problem(status: int, code: str, detail: str) -> Response:

@@ -12,6 +12,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from sqlalchemy import Table
 
+from ..forks import Owner
 from ..models import Value, utc_now
 from .contract import Advance, StoreInfo
 from .session import Read, Rows, Session, Values
@@ -32,6 +33,7 @@ class Database(ABC):
     has_pgvector = False  # vectors of very large users can stay in the database
 
     def __init__(self) -> None:
+        self.owner = Owner()
         self._unfinished: set[asyncio.Future[Any]] = set()
         self.after_write: Callable[[Sequence[str]], None] = lambda users: None  # called after each commit
 

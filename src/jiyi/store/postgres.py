@@ -103,6 +103,7 @@ class PostgresDatabase(Database):
         self._counts = RowCounts(USERS_TABLES)
 
     async def start(self) -> None:
+        self.owner.take()
         with self._translated():
             preparing = _engine(self._address, poolclass=NullPool)
             try:
@@ -316,6 +317,7 @@ class PostgresDatabase(Database):
     def _started(self) -> AsyncEngine:
         if self._engine is None:
             raise StoreError(CLOSED)
+        self.owner.check()
         return self._engine
 
 

@@ -55,6 +55,10 @@ REWRITE_UP_TO = 256 << 20  # bytes; a larger file is rewritten when all of a use
 
 T = TypeVar("T")
 
+# Open files by database, with the process that has opened them. SQLite keeps the locks of a file for the whole process,
+# and a fork copies these notes but not the locks: a new connection there waits for ever, or believes to hold locks.
+_open_files: dict[int, tuple[int, tuple[int, int] | None]] = {}
+
 logger = logging.getLogger(__name__)
 
 
@@ -79,6 +83,7 @@ class SqliteDatabase(Database):
         self._logged = False  # it has a write-ahead log
 
     async def start(self) -> None:
+        self.owner.take()
         try:
             with translated(self.path):
                 await asyncio.shield(self._begin(asyncio.to_thread(self._prepare)))
@@ -89,6 +94,7 @@ class SqliteDatabase(Database):
     def _prepare(self) -> None:
         """Open the file; create or migrate the schema."""
         _create_private(self.path)
+        self._note_open()
         engine = _engine(self.path, self._busy_timeout_s)
         self._engines = {begin: engine.execution_options(begin=begin) for begin in (BEGIN_TO_READ, BEGIN_TO_WRITE)}
         self._engines[None] = engine
@@ -100,6 +106,16 @@ class SqliteDatabase(Database):
         if found != schema.HEAD:
             with self._started(BEGIN_TO_WRITE).begin() as connection:
                 schema.prepare(connection, self.path)
+
+    def _note_open(self) -> None:
+        """Raise if the file was open when this process was forked; note that it is open now."""
+        file = _identity(self.path)
+        if any(process != os.getpid() and inherited == file for process, inherited in _open_files.values()):
+            raise StoreError(
+                f"{self.path} was open when this process was forked, and SQLite cannot open it here again: close the"
+                " memory before the fork, or open it only afterwards"
+            )
+        _open_files[id(self)] = os.getpid(), file
 
     async def close(self) -> None:
         if self._cleaning is not None:
@@ -115,6 +131,8 @@ class SqliteDatabase(Database):
             self._started().dispose()
             self._engines = {}
         self._reader.close()
+        if _open_files.get(id(self), (None,))[0] == os.getpid():
+            del _open_files[id(self)]
 
     async def info(self) -> StoreInfo:
         files = [self.path, *(self.path.with_name(self.path.name + suffix) for suffix in ("-wal", "-shm"))]
@@ -290,6 +308,7 @@ class SqliteDatabase(Database):
     def _started(self, begin: str | None = None) -> Engine:
         if not self._engines:
             raise StoreError(CLOSED)
+        self.owner.check()
         return self._engines[begin]
 
 
