@@ -9,7 +9,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from torture import attacker, concurrency, engine_kills, erasure, folder, growth, kills, mem0_calls, soak, standing
+from torture import (
+    attacker,
+    concurrency,
+    engine_kills,
+    erasure,
+    folder,
+    forked,
+    growth,
+    kills,
+    mem0_calls,
+    soak,
+    standing,
+    users,
+)
 from torture.forks import in_process
 from torture.mutant import mutants_of
 from torture.trial import Trial
@@ -202,3 +215,25 @@ def test_no_mutant_changes_what_is_logged_or_the_checks_of_zip() -> None:
         found = list(mutants_of(file))
         assert found and not [each for each in found if each.was.startswith("logger.")]
         assert not [each for each in found if each.was in ("True", "False") and each.line in checks]
+
+
+async def test_processes_that_fork_from_a_busy_one_neither_hang_nor_lose_anything(tmp_path: Path) -> None:
+    made = trial("forked", tmp_path)
+    await forked.run(made)
+    assert made.broken == [] and made.counts["forks"] == 12 and made.counts["acknowledged"]
+
+
+@only_long
+@pytest.mark.parametrize("without", forked.PROTECTIONS)
+async def test_a_process_that_hangs_after_a_fork_is_noticed(without: str, tmp_path: Path) -> None:
+    made = trial("forked", tmp_path, 0.02, without)
+    await forked.run(made)
+    assert made.broken
+
+
+def test_memory_that_grows_with_the_users_is_noticed(tmp_path: Path) -> None:
+    for growth_mb, broken in ((0.0, 0), (5.0, 1)):
+        made = trial("users", tmp_path)
+        made.series = {"rss_mb store": [100.0 + growth_mb * at for at in range(24)], "fds store": [10.0] * 24}
+        users.judge(made, "store")
+        assert len(made.broken) == broken

@@ -1,5 +1,5 @@
-"""A process forks while its threads add, search and embed: an inherited memory or file is an error at once, another file
-works, and nothing that was acknowledged by any process is lost."""
+"""A process forks while its threads add, search and embed: an inherited memory or file is an error at once, another
+file works, and nothing that was acknowledged by any process is lost."""
 
 from __future__ import annotations
 

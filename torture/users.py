@@ -1,7 +1,7 @@
 """Half an hour with ever more users: memory and open files level off.
 
-Each step is a new user who tells something, recalls, searches, asks again later, and is sometimes deleted; old users come
-back now and then. With and without files of a workspace. Caches are small, so that they are full early.
+Each step is a new user who tells something, recalls, searches, and is sometimes deleted; old users come back now and
+then. With and without files of a workspace. Caches are small, so that they are full early.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ async def _grow(trial: Trial, name: str, settings: Settings, workspace: Path | N
             if passed >= len(rss) * seconds / SAMPLES:
                 gc.collect()
                 rss.append(rss_mb())
-                fds.append(float(len(list(Path("/proc/self/fd").iterdir()))))
+                fds.append(_open_files())
                 trial.series.setdefault(f"users {name}", []).append(float(users))
     trial.counts[f"users of a {name}"] = users
 
@@ -76,6 +76,10 @@ async def _visit(memory: Memory, user: str, rng: random.Random, trial: Trial, as
     if rng.random() < DELETED:
         await memory.delete_all(user)
         trial.counts["users deleted"] += 1
+
+
+def _open_files() -> float:
+    return float(len(list(Path("/proc/self/fd").iterdir())))
 
 
 def judge(trial: Trial, name: str) -> None:

@@ -3,6 +3,7 @@ do or release never happens there."""
 
 import os
 import threading
+from contextlib import ContextDecorator
 
 from .errors import StoreError
 
@@ -38,3 +39,36 @@ def new_lock() -> threading.Lock:
     if hasattr(os, "register_at_fork"):  # not on Windows
         os.register_at_fork(before=lock.acquire, after_in_parent=lock.release, after_in_child=lock.release)
     return lock
+
+
+MAX_WAIT_S = 5.0  # of a fork, for work of other threads
+
+
+class NoFork(ContextDecorator):
+    """Work of any number of threads that a fork waits for, because the library that does it has locks of its own."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition(threading.Lock())
+        self._running = 0
+        if hasattr(os, "register_at_fork"):  # not on Windows
+            os.register_at_fork(
+                before=self._stop, after_in_parent=self._changed.release, after_in_child=self._start_anew
+            )
+
+    def __enter__(self) -> None:
+        with self._changed:
+            self._running += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self._changed:
+            self._running -= 1
+            if not self._running:
+                self._changed.notify_all()
+
+    def _stop(self) -> None:
+        self._changed.acquire()
+        self._changed.wait_for(lambda: not self._running, MAX_WAIT_S)
+
+    def _start_anew(self) -> None:
+        self._running = 0  # the threads are not here
+        self._changed.release()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -123,6 +124,8 @@ class LocalReranker:
 
 
 _loading = Lock()
+if hasattr(os, "register_at_fork"):  # nobody holds it during a fork, so that it is free in the new process
+    os.register_at_fork(before=_loading.acquire, after_in_parent=_loading.release, after_in_child=_loading.release)
 
 
 def loaded_model() -> Model:

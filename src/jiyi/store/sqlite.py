@@ -28,7 +28,7 @@ from .database import Database, Work
 from .session import Read, Rows, Session
 from .sqlite_plain import PlainStatements, TakesLong
 from .tables import MemoryRow
-from .thread_session import LoopSession, ThreadSession, run_to_end, translated
+from .thread_session import NO_FORK, LoopSession, ThreadSession, run_to_end, translated
 
 PRAGMAS = (
     "PRAGMA page_size = 8192",  # for a new file; a page of 4096 bytes holds only one vector
@@ -91,6 +91,7 @@ class SqliteDatabase(Database):
             await self.close()
             raise
 
+    @NO_FORK
     def _prepare(self) -> None:
         """Open the file; create or migrate the schema."""
         _create_private(self.path)
@@ -163,6 +164,7 @@ class SqliteDatabase(Database):
             await asyncio.shield(self._begin(asyncio.to_thread(self._copy, path)))
         advance("copying", size, size)
 
+    @NO_FORK
     def _copy(self, path: Path) -> None:
         with self._started().connect() as connection:
             connection.exec_driver_sql(COPY, (str(path),))
@@ -188,6 +190,7 @@ class SqliteDatabase(Database):
             logger.warning("%s: %s", self.path, problem)
         return left
 
+    @NO_FORK
     def _empty_log(self, *, rewrite: bool) -> bool:
         """Empty the log, and rewrite the file if asked to; return True if a reader still needs the log."""
         with self._started().connect() as connection:
@@ -249,7 +252,8 @@ class SqliteDatabase(Database):
     async def _session(self, begin: str | None) -> AsyncIterator[Session]:
         """Open a session of the event loop; its transaction commits unless something is raised."""
         with translated(self.path):
-            connection = self._started(begin).connect()
+            with NO_FORK:
+                connection = self._started(begin).connect()
             session = LoopSession(connection)
             try:
                 if begin is not None:
@@ -274,6 +278,7 @@ class SqliteDatabase(Database):
         async with self._writer:
             return await asyncio.to_thread(self._in_thread, work, BEGIN_TO_WRITE)
 
+    @NO_FORK
     def _in_thread(self, work: Work[T], begin: str | None = None) -> T:
         with translated(self.path):
             connection = self._connections.pop(begin, None) or self._started().connect()
@@ -401,9 +406,11 @@ class SqliteReader:
         self._path = path
         self._connection: sqlite3.Connection | None = None
 
+    @NO_FORK
     def rows(self, reads: Iterable[Read]) -> list[Rows]:
         return PlainStatements(self._opened()).rows(reads, most_s=LOOP_READS_S)
 
+    @NO_FORK
     def version(self) -> int:
         """Return a number that stays the same while nobody commits."""
         return int(self._opened().execute(VERSION).fetchone()[0])

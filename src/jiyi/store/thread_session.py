@@ -14,8 +14,11 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.sql.selectable import TypedReturnsRows
 
 from ..errors import NotAStore, StoreError, StoreUnavailable
+from ..forks import NoFork
 from .session import Read, Rows, Session, Values
 from .sqlite_plain import PlainStatements
+
+NO_FORK = NoFork()  # around all calls of SQLite: it has locks for the whole process
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
@@ -66,7 +69,7 @@ class LoopSession(Session):
 
     async def run(self, work: Callable[[], T]) -> T:
         """Run something in a thread. If the caller is cancelled it goes on there, and uses the connection."""
-        running = asyncio.ensure_future(asyncio.to_thread(work))
+        running = asyncio.ensure_future(asyncio.to_thread(NO_FORK(work)))
         self._running = running
         return await asyncio.shield(running)
 
@@ -74,7 +77,8 @@ class LoopSession(Session):
         """Give the connection back, with what was not committed undone, as soon as no thread uses it."""
         if self._running is not None:
             await asyncio.gather(self._running, return_exceptions=True)
-        self._connection.close()
+        with NO_FORK:
+            self._connection.close()
 
 
 def run_to_end(work: Coroutine[Any, Any, T]) -> T:
