@@ -22,7 +22,7 @@ from .lists import KINDS
 HEADS = ("answers", "changes", "supports")
 OUTPUTS = {"answers": 1, "changes": 3, "supports": 1}
 ATTENTION_HEADS = {384: 12, 512: 8, 768: 12}
-SCALE = "#scale"
+SCALE, FOUR_BITS, GROUP = "#scale", "#4", "#group"
 PARTS = {
     "query": "attention.self.query",
     "key": "attention.self.key",
@@ -39,7 +39,8 @@ TABLES = {"words": "word_embeddings", "positions": "position_embeddings", "types
 def tokenizer_of(vocabulary: Path) -> Tokenizer:
     names = vocabulary.read_text(encoding="utf-8").rstrip("\n").split("\n")
     tokenizer = Tokenizer(WordPiece({name: at for at, name in enumerate(names)}, unk_token="[UNK]"))
-    tokenizer.normalizer = BertNormalizer(lowercase=True, strip_accents=True, handle_chinese_chars=True)
+    lower = not vocabulary.with_suffix("").with_suffix(".cased").exists()
+    tokenizer.normalizer = BertNormalizer(lowercase=lower, strip_accents=lower, handle_chinese_chars=True)
     tokenizer.pre_tokenizer = BertPreTokenizer()
     return tokenizer
 
@@ -80,9 +81,15 @@ class ReaderNetwork(nn.Module):
 
 
 def unpack(stored: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[np.float32]]:
+    """Return the weights of a base model: int8 with a scale per row, or 4 bits with a scale per 64 numbers."""
     out = {}
     for name in stored:
-        if not name.endswith(SCALE):
+        if name.endswith(FOUR_BITS):
+            plain, packed = name.removesuffix(FOUR_BITS), stored[name]
+            numbers = np.stack([packed & 15, packed >> 4], 2).reshape(len(packed), -1).astype(np.float32) - 8
+            scales = stored[plain + GROUP].astype(np.float32)
+            out[plain] = (numbers.reshape(*scales.shape, -1) * scales[..., None]).reshape(numbers.shape)
+        elif not name.endswith((SCALE, GROUP)):
             value = stored[name].astype(np.float32)
             out[name] = value * stored[name + SCALE].astype(np.float32) if name + SCALE in stored else value
     return out

@@ -17,6 +17,7 @@ MAX_NAME = 256
 MAX_TYPE = 64
 MAX_LIMIT = 1_000
 MAX_TAGS = 64
+MAX_JSON = 65_536  # characters; every memory of a message gets its metadata, and every search reads them
 MAX_DEPTH = 32  # of JSON objects; some databases and parsers fail on deep ones
 _OBJECT: TypeAdapter[dict[str, JsonValue]] = TypeAdapter(dict[str, JsonValue])
 LAYER_NAMES: tuple[Layer, ...] = ("episodic", "semantic", "procedural")
@@ -122,6 +123,8 @@ def json_object(argument: str, value: object) -> dict[str, JsonValue]:
         written.encode()
     except (ValidationError, ValueError, RecursionError) as error:
         raise InvalidInput(argument, f"must be an object of plain JSON values ({str(error).splitlines()[0]})") from None
+    if len(written) > MAX_JSON:
+        raise InvalidInput(argument, f"has {len(written):,} characters as JSON; the limit is {MAX_JSON:,}")
     if "\\u0000" in written.replace("\\\\", ""):
         raise InvalidInput(argument, "contains a NUL character")
     if _depth(found) > MAX_DEPTH:

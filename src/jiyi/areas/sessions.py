@@ -30,6 +30,8 @@ EpochOf = Callable[[str], Awaitable[str]]
 
 logger = logging.getLogger(__name__)
 
+SUMMARY_TRUST = 0.5
+
 
 class Sessions:
     def __init__(self, add: Add, jobs: Jobs, turns: TurnQueue) -> None:
@@ -54,12 +56,13 @@ class Sessions:
         agent_id: str | None = None,
         group_id: str | None = None,
     ) -> Receipt:
-        """Store a context summary as an episode of its session, and the facts, preferences and tasks that it states."""
+        """Store a context summary as an episode of its session, and the facts, preferences and tasks that it states.
+        A model wrote it: what it states ends nothing that the user said, and is no wish of the user."""
         from ..write.extract import stated_in
 
-        episode = CandidateMemory(text=summary, type="episode", importance=0.6, tags=("summary",))
+        episode = CandidateMemory(text=summary, type="episode", importance=0.6, tags=("summary",), trust=SUMMARY_TRUST)
         stated = await asyncio.to_thread(stated_in, summary)
-        found = [CandidateMemory(text=text, type=kind, tags=("summary",)) for text, kind in stated]
+        found = [CandidateMemory(text=text, type=kind, tags=("summary",), trust=SUMMARY_TRUST) for text, kind in stated]
         return await self._add(
             [episode, *found],
             user_id=user_id,

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 TAIL_BYTES = 2_000_000  # of a transcript; the last turn is at its end
+NOT_SAID = ("isMeta", "isSidechain", "isCompactSummary")  # marks of entries that no person wrote
 MAX_INPUT = 4_000_000
 MAX_TEXT = 20_000
 MAX_QUERY = 8_000
@@ -76,7 +77,7 @@ def _last_turn(transcript: Path) -> Turn:
             role, text = entry["type"], _message_text(entry["message"]["content"])
         except (ValueError, KeyError, TypeError):
             continue
-        if entry.get("isMeta") or entry.get("isSidechain") or not text:
+        if any(entry.get(mark) for mark in NOT_SAID) or not text:
             continue
         if role == "assistant" and answer is None:
             answer = text

@@ -14,7 +14,7 @@ from pydantic_core import from_json, to_json
 from .. import threads
 
 MAX_JSON_DEPTH = 64
-MAX_JSON_VALUES = 200_000  # parsing more, in one step of the parser, would hold up everybody
+MAX_JSON_VALUES = 60_000  # parsing more, in one step of the parser, would hold up everybody
 PARSED_FASTER = 50  # times: than words are found in a text, JSON is parsed
 WRITTEN_AT_ONCE = 16  # entries of a list
 CHUNK = 256 * 1024

@@ -284,10 +284,10 @@ class Memories(Repository):
     async def owner(self, memory_id: str) -> str | None:
         """Return the user of a memory. It reads the ids of all users, so ask by user where the user is known."""
         async with self._database.reading(None) as session:
-            found: str | None = await session.scalar(
-                select(MemoryRow.user_id).where(MemoryRow.id == memory_id).limit(1)
-            )
-            return found
+            found = await session.scalars(select(MemoryRow.user_id).where(MemoryRow.id == memory_id).limit(2))
+        if len(found) > 1:  # one of them has imported it under the id of the other
+            raise InvalidInput("memory_id", f"{memory_id} belongs to several users: name the user")
+        return found[0] if found else None
 
     async def ids_in(self, user_id: str, places: Places) -> list[str]:
         """Return the ids of all memories of agents, sessions or groups: of every type, and archived and ended ones."""

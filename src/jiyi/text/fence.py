@@ -32,7 +32,8 @@ MARK_LETTERS = 8  # letters only: digits between them cost more tokens
 # which whole sentences can be hidden. The joiners U+200C and U+200D stay: emoji and several scripts need them.
 _UNSEEN = re.compile(
     "[\0-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
-    "\ud800-\udfff\U000e0000-\U000e0fff]"
+    "\u034f\u115f\u1160\u17b4\u17b5\u3164\uffa0\ufe00-\ufe0e\ud800-\udfff\U000e0000-\U000e0fff]"
+    "|(?<=\ufe0f)\ufe0f"  # one of them after an emoji is needed
 )
 # The beginning of every tag and of the control tokens of chat templates: `<` and the characters that Unicode makes of
 # it, and the bracket of a token in capitals, such as [INST].

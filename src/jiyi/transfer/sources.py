@@ -162,6 +162,7 @@ Values = Iterable[tuple[str, Any]]  # each with its place in the file
 CHUNK = 1 << 16
 # Decoding a truncated value fails within this distance of the end, unless it ends inside a string.
 _NEAR_THE_END = 16
+MOST_MARKS = 1_500_000  # quotation marks and commas of a record: decoding it is one step, for which all others wait
 _UNTERMINATED = "Unterminated string"
 _NUMBER_CHARACTERS = "0123456789.eE+-"
 _SPACE = re.compile(r"[ \t\r\n]*")
@@ -231,6 +232,8 @@ class _Window:
 
     def value(self, place: str) -> Any:
         while True:
+            if self._text.count('"', self._at) + self._text.count(",", self._at) > MOST_MARKS:
+                raise InvalidInput(place, "is too large: one record has more values than can be read at once")
             try:
                 found, end = self._decode(self._text, self._at)
             except json.JSONDecodeError as error:

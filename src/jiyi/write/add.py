@@ -40,6 +40,7 @@ from .supersede import supersede, without_endings
 
 TRIES = 100  # another writer was faster each time, so all together make progress
 MOST_COMPARED = 200  # statements in one call; more are an import of ready memories
+MOST_COPIED = 8_000_000  # characters of metadata that one call stores
 DEADLINE_S = 60.0  # for extractors; then the messages are stored, and a job tries again
 DEADLINE_PER_MESSAGE_S = 1.0
 READING_S = 8.0  # CPU time for the statements in all messages of one call
@@ -89,6 +90,11 @@ async def add(accepted: Accepted, context: Context, *, idempotency_key: str | No
     if the user is deleted meanwhile."""
     if accepted.messages and context.memory_type is not None:
         raise InvalidInput("memory_type", "is for statements; messages are kept verbatim, as type message")
+    copied = len(accepted.messages) * len(repr(context.metadata))
+    if copied > MOST_COPIED:
+        raise InvalidInput(
+            "metadata", f"is stored with each message, {copied:,} characters; the limit is {MOST_COPIED:,}"
+        )
     context = await begun(context, flow.store)
     request_hash = ""
     if idempotency_key is not None:  # checked again inside the transaction; here it saves the work

@@ -124,7 +124,7 @@ class Mem0:
         else:
             found = []
             for owner in owners:
-                found += [one for one in await self._listed(owner, scope, MAX_SCANNED) if tree.matches(record(one))]
+                found += await tree.matching(await self._listed(owner, scope, MAX_SCANNED), record)
             found.sort(key=lambda item: item.id, reverse=True)
             total = len(found)
         return total, [shown(item) for item in found[end - page_size : end]]
@@ -166,7 +166,8 @@ class Mem0:
             else:
                 scores = {hit.id: hit.relevance_score for hit in result.hits}
             items = await self.memory.get_many(list(scores), user_id=owner) if scores else ()
-            found += [(scores[item.id], item) for item in items if exact or tree.matches(record(item))]
+            matching = items if exact else await tree.matching(items, record)
+            found += [(scores[item.id], item) for item in matching]
         found.sort(key=lambda one: one[0], reverse=True)
         return [{**shown(item), "score": score} for score, item in found[:limit]]
 

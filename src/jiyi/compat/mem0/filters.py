@@ -6,12 +6,12 @@ to a user named after it, such as `agent:travel`. A filter without a user matche
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
-from ... import validation
+from ... import threads, validation
 from ...errors import InvalidInput
 
 ENTITIES = ("user_id", "agent_id", "app_id", "run_id")
@@ -20,9 +20,13 @@ CAMEL_CASE = {"userId": "user_id", "agentId": "agent_id", "appId": "app_id", "ru
 TIMES = ("created_at", "updated_at", "timestamp")
 ANY: Final = "*"
 MAX_DEPTH = 16
-MAX_CONDITIONS = 500
+MAX_VALUES = 500  # in all conditions
+
+FILTERING_S = 10.0  # CPU time
+COSTS = 50  # characters that take as long as one memory
 
 Record = Mapping[str, Any]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +76,9 @@ class FilterTree:
         if not isinstance(tree, Mapping):
             raise InvalidInput("filters", "must be an object, such as {'user_id': 'mei'}")
         self._tree = _with_entities(_named(tree))
-        conditions = _check(self._tree, MAX_DEPTH)
-        if conditions > MAX_CONDITIONS:
-            raise InvalidInput("filters", f"has {conditions:,} conditions; the limit is {MAX_CONDITIONS}")
+        values = _check(self._tree, MAX_DEPTH)
+        if values > MAX_VALUES:
+            raise InvalidInput("filters", f"has {values:,} values; the limit is {MAX_VALUES}")
 
     def owners(self) -> Owners | None:
         """Return the users whose memories can match; None if the filter names no user, agent, app or run."""
@@ -89,13 +93,30 @@ class FilterTree:
         return next((value for key, value in _required(self._tree) if key == name), None)
 
     def is_only(self, *names: str) -> bool:
-        """Return True if the filter consists of equalities of these fields, one value each."""
+        """Return True if the filter consists of equalities of these fields, one value and one operator each."""
         plain = list(_required(self._tree))
         keys = {key for key, _ in plain}
         return keys <= set(names) and len(keys) == len(plain) == _check(self._tree, MAX_DEPTH)
 
     def matches(self, record: Record) -> bool:
         return _matches(self._tree, record)
+
+    async def matching(self, items: Sequence[T], record: Callable[[T], Record]) -> list[T]:
+        """Return the memories that match, in a thread if there are many."""
+
+        def match() -> list[T]:
+            found = []
+            for item in items:
+                threads.check()
+                if self.matches(record(item)):
+                    found.append(item)
+            return found
+
+        try:
+            with threads.Budget(FILTERING_S):
+                return await threads.run(COSTS * len(items), match)
+        except threads.OutOfTime:
+            raise InvalidInput("filters", f"take more than {FILTERING_S:g} s of CPU time: name fewer values") from None
 
 
 def _named(tree: Any) -> Any:
@@ -139,7 +160,7 @@ def _branches(key: str, value: Any) -> list[Mapping[str, Any]]:
 
 
 def _check(tree: Mapping[str, Any], depth: int) -> int:
-    """Count the conditions; raise for what is not a filter."""
+    """Count the values of all conditions; raise for what is not a filter."""
     if depth == 0:
         raise InvalidInput("filters", f"is nested more than {MAX_DEPTH} deep")
     count = 0
@@ -147,10 +168,12 @@ def _check(tree: Mapping[str, Any], depth: int) -> int:
         if key in ("AND", "OR", "NOT"):
             count += sum(_check(branch, depth - 1) for branch in _branches(key, value))
             continue
-        count += 1
         inner = value if key == "metadata" and isinstance(value, Mapping) else {key: value}
         for name, condition in inner.items():
             _check_operators(name, condition)
+            operands = condition.values() if isinstance(condition, Mapping) else (condition,)
+            count += sum(max(1, len(one)) if isinstance(one, list) else 1 for one in operands)
+        count += not inner
     return count
 
 
