@@ -162,7 +162,7 @@ async def test_near_repeats_cost_the_same_however_many_there_are(path: Path, ste
             runs = [{"role": "user", "content": f"I ran {at + each} km today."} for each in range(10)]
             await memory.add(runs, user_id="mei", session_id=str(at))
             spent.append(steps())
-    assert median(spent[-10:]) < 1.5 * median(spent[30:40])  # now and then the index catches up
+    assert median(spent[-10:]) < 1.2 * median(spent[55:65])  # the newest 500 with a keyword are looked at
 
 
 CHECKS: dict[str, Callable[[Memory], Awaitable[object]]] = {

@@ -225,7 +225,8 @@ CHAT = [
 async def check(memory: Memory) -> None:
     own = [item for item in await told(memory) if item.data.get("by_user")]
     assert [item.content for item in own] == ["I live in Bonn now."]
-    await memory.add([said("I live in Graz now.")], user_id="mei")
+    later = {"role": "user", "content": "I live in Graz now.", "sent_at": "2026-01-04T00:00:00Z"}
+    await memory.add([later], user_id="mei")
     assert {item.content for item in await told(memory)} == {"I live in Graz now.", "I live in Rome."}
 
 

@@ -33,8 +33,8 @@ _FENCE = re.compile(r"\s{0,40}(?P<mark>`{3,40}|~{3,40}|\"{3}|'{3})")
 _RULES = "-=_*~—–+·•"
 _DIVIDER = re.compile(r"\s{0,40}[-=—–~+]{3,200}\s{0,40}\S")  # ----- Original Message -----
 _MAIL = re.compile(
-    r"[\s*]{0,40}(?:(?P<sure>from|subject|发件人|主题|主旨|寄件者)"
-    r"|to|cc|bcc|date|sent|reply-to|收件人|抄送|日期|发送时间|收件者)[\s*]{0,40}[:：]",
+    r"[\s*]{0,9}(?:(?P<sure>from|subject|发件人|主题|主旨|寄件者)"
+    r"|to|cc|bcc|date|sent|reply-to|收件人|抄送|日期|发送时间|收件者)[\s*]{0,9}[:：]",
     re.IGNORECASE,
 )
 _HEADING = re.compile(r" {0,3}#{1,6}\s")

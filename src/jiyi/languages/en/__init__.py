@@ -74,7 +74,8 @@ ENGLISH = Language(
     ),
     own_thing=r"\W{0,9}(?:my|our)\b(?!.{0,200}\b(?:wrote|writes?|says?|said|texted|told|asked|answered|replied|posted)\b)",
     text_request=(
-        r"(?:^|(?<=[.!?] )|(?<=\n))[^\w\n]{0,9}(?:(?:please|pls|plz|kindly|hey|hi|ok|now|can you|could you|would you"
+        r"(?:^|(?<=[.!?] )|(?<=\n))(?=[^\w\n]{0,9}\w)[^\w\n]{0,9}"
+        r"(?:(?:please|pls|plz|kindly|hey|hi|ok|now|can you|could you|would you"
         r"|will you|help me(?: to)?|i need you to|i want you to|just)\W{1,4}){0,4}"
         r"(?:translate|proof-?read|re-?write|re-?word|re-?phrase|paraphrase|summari[sz]e|polish|transcribe|spell-?check"
         r"|(?:edit|correct|shorten|improve|fix|check) (?:this|these|it|the|my|any|for)\b(?: \w+){0,2}? ?"
