@@ -41,10 +41,12 @@ async def test_an_id_of_two_users_is_nobodys(path: Path, tmp_path: Path) -> None
         [own] = (await memory.add("Tom likes tea", user_id="tom")).memories
         assert await stored_owner(memory, own.id) == "tom"
         await memory.transfer.export(tmp_path / "tom.jsonl", user_id="tom")
-        await memory.transfer.import_memories(tmp_path / "tom.jsonl", user_id="mei")
-        if any(one.id == own.id for one in (await memory.list(user_id="mei")).items):
-            with pytest.raises(InvalidInput, match="several users"):
-                await stored_owner(memory, own.id)
+        forged = (tmp_path / "tom.jsonl").read_text("utf-8").replace('"tom"', '"mei"')
+        (tmp_path / "mei.jsonl").write_text(forged, "utf-8")
+        await memory.transfer.import_memories(tmp_path / "mei.jsonl", user_id="mei")
+        assert [one.id for one in (await memory.list(user_id="mei")).items] == [own.id]
+        with pytest.raises(InvalidInput, match="several users"):
+            await stored_owner(memory, own.id)
 
 
 async def test_a_summary_ends_nothing_and_wishes_nothing(path: Path) -> None:

@@ -18,6 +18,7 @@ from jiyi.agents.tools import MemoryTools
 from jiyi.settings import load_settings
 from jiyi.testing import WordEmbedder
 from jiyi.text.fence import strip_context
+from jiyi.write.quotes import QUOTED_TRUST
 from support import BLOCK, skeleton
 
 from .injections import EVERY, ROLE_LINES
@@ -83,7 +84,11 @@ async def _one(trial: Trial, memory: Memory, kind: str, text: str, mark: str, nu
     kept = strip_context(text)  # forged context blocks in messages are removed
     if not any(kept in item.content or text in (item.content, *item.metadata.values()) for item in made):
         trial.breaks("lost", f"{kind}: {text!r} is not stored verbatim")
-    if any(item.trust > BLUNT or item.session_id != "web" for item in made if item.memory_type != "profile"):
+    if any(
+        item.trust not in (BLUNT, BLUNT * QUOTED_TRUST) or item.session_id != "web"
+        for item in made
+        if item.memory_type != "profile"
+    ):
         trial.breaks("other", f"{kind}: {text!r} has no source")
     async for name, shown in renderings(memory, mark, made[0].memory_key):
         trial.counts["renderings"] += 1

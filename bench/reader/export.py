@@ -22,6 +22,7 @@ from .evaluate import figures
 from .network import HEADS, ReaderNetwork, network_of, tokenizer_of
 from .train import read_json
 
+MARKS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[unused1]", "[unused2]", "[unused3]")
 PART = 15 * 1024 * 1024  # bytes of a file that comes back from a rented machine
 
 
@@ -41,14 +42,18 @@ def texts_in(value: Any) -> list[str]:
 
 
 def kept_words(vocabulary: list[str], tokenizer: Any, texts: list[str], limit: int) -> list[int]:
-    """Return the ids to keep: marks, single letters and digits, and the most frequent pieces, in their order."""
+    """Return the ids to keep, in their order: marks, single letters of ASCII and Chinese, what is no letter, and the
+    most frequent pieces; then those that our texts lack, in the order of the vocabulary."""
+
+    def is_kept(word: str) -> bool:
+        letter = word.removeprefix("##")
+        return len(letter) == 1 and (letter.isascii() or "\u4e00" <= letter <= "\u9fff" or not letter.isalnum())
+
     counts: Counter[int] = Counter()
     for encoded in tokenizer.encode_batch(texts, add_special_tokens=False):
         counts.update(encoded.ids)
-    marks = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[unused1]", "[unused2]", "[unused3]")
-    always = {at for at, word in enumerate(vocabulary) if word in marks or len(word.removeprefix("##")) == 1}
+    always = {at for at, word in enumerate(vocabulary) if word in MARKS or is_kept(word)}
     frequent = [at for at, _ in counts.most_common() if at not in always]
-    # Pieces that our texts lack are kept in the order of the vocabulary, which is that of their frequency.
     rest = [at for at in range(len(vocabulary)) if at not in always and at not in counts and vocabulary[at][0] != "["]
     return sorted([*always, *(frequent + rest)[: limit - len(always)]])
 

@@ -10,7 +10,6 @@ those remain that occur in the training texts, single Chinese characters, and wh
 from __future__ import annotations
 
 import argparse
-from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,12 +17,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .export import texts_in
+from .export import kept_words, texts_in
 from .network import FOUR_BITS, GROUP, SCALE, tokenizer_of
 from .train import read_json
 
 PREFIX = "module/bert/"
-MARKS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[unused1]", "[unused2]", "[unused3]")
 POSITIONS = 400
 TOGETHER = 64  # numbers that share a scale
 DENSE = {
@@ -36,19 +34,6 @@ DENSE = {
 }
 NORMS = {"norm1": "attention/output/LayerNorm", "norm2": "output/LayerNorm"}
 Weights = dict[str, NDArray[Any]]
-
-
-def kept_words(vocabulary: list[str], tokenizer: Any, texts: list[str], limit: int) -> list[int]:
-    def is_kept(word: str) -> bool:
-        letter = word.removeprefix("##")
-        return len(letter) == 1 and (letter.isascii() or "\u4e00" <= letter <= "\u9fff" or not letter.isalnum())
-
-    counts: Counter[int] = Counter()
-    for encoded in tokenizer.encode_batch(texts, add_special_tokens=False):
-        counts.update(encoded.ids)
-    always = {at for at, word in enumerate(vocabulary) if word in MARKS or is_kept(word)}
-    frequent = [at for at, _ in counts.most_common() if at not in always]
-    return sorted([*always, *frequent[: limit - len(always)]])
 
 
 def pack(read: Callable[[str], NDArray[np.float32]], kept: list[int], layers: int) -> Weights:

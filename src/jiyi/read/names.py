@@ -85,7 +85,7 @@ _OWN = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class NameQuestion:
-    """What a question asks the name of."""
+    """A person or thing whose name a question asks for."""
 
     who: str  # a pattern of words, or OWN
     is_relation: bool = False
