@@ -64,12 +64,12 @@ def test_headers_in_any_encoding_pass(tmp_path: Path) -> None:
     note = "记忆 café".encode()
     reply = HEAD.replace(b"\r\n\r\n", b"\r\nX-Note: " + note + b"\r\n\r\n") + event("Hello.")
     with raw_model(lambda connection: connection.sendall(reply)) as model, proxied(tmp_path / "m.db", model) as proxy:
-        headers = {b"X-Title": note, b"X-Jiyi-User": b"mei"}
+        headers = {b"X-Title": note, b"X-Jiyi-User": "林梅".encode()}
         answer = httpx.post(f"{proxy.url}/chat/completions", json=turn("Hello there"), headers=headers)
         assert answer.status_code == 200 and event("Hello.") in answer.content
         assert dict(answer.headers.raw)[b"x-note"] == note
         assert note in model.requests[0]
-        assert proxy.stored("mei") == [("user", "Hello there"), ("assistant", "Hello.")]
+        assert proxy.stored("林梅") == [("user", "Hello there"), ("assistant", "Hello.")]
 
 
 def test_a_client_that_leaves_keeps_no_connection_and_its_turn_is_stored(tmp_path: Path) -> None:

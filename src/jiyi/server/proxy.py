@@ -123,10 +123,10 @@ class Proxy:
 
     def _conversation(self, request: Request) -> Conversation:
         access: Access = request.scope["access"]
-        named = request.headers.get(USER)
+        named = _name(request, USER)
         user_id = self._user_id if access.key is None and named is None else access.user(named)
         access.need("read")
-        session_id, agent_id = request.headers.get(SESSION), request.headers.get(AGENT)
+        session_id, agent_id = _name(request, SESSION), _name(request, AGENT)
         return Conversation(memory=self._memory, user_id=user_id, session_id=session_id, agent_id=agent_id)
 
     async def _recalled(self, conversation: Conversation, body: bytes, *, is_chat: bool) -> tuple[Turn | None, bytes]:
@@ -192,6 +192,15 @@ def _stays_here(raw_name: bytes, value: bytes) -> bool:
     name = raw_name.decode("latin-1")
     holds_key = OWN_KEY.search(value.decode("latin-1")) is not None
     return name in NOT_SENT_ON or name.replace("_", "-").startswith("x-jiyi-") or holds_key
+
+
+def _name(request: Request, header: str) -> str | None:
+    """Return a name in a header: UTF-8, as clients send it, although HTTP knows Latin-1 only."""
+    value = request.headers.get(header)
+    try:
+        return None if value is None else value.encode("latin-1").decode()
+    except UnicodeDecodeError:
+        return value
 
 
 def _problem(status: int, code: str, detail: str) -> Response:
