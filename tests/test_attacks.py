@@ -77,3 +77,24 @@ def test_a_record_with_too_many_values_is_refused(tmp_path: Path, monkeypatch: p
 @pytest.mark.parametrize("hidden", ["\ufe00\ufe0b", "\u3164", "\u115f", "\u034f", "\u17b4", "\ufe0f\ufe0f\ufe0f"])
 def test_what_cannot_be_seen_is_not_shown(hidden: str) -> None:
     assert one_line(f"tea{hidden}!") in ("tea!", "tea\ufe0f!")
+
+
+async def test_a_line_with_a_forged_key_does_not_stop_the_files(path: Path, tmp_path: Path) -> None:
+    known, forged = "01k9zq4f3rw5m8v2c7t6n1d0ab", "01k9zq4f3rw5m8v2c7t6n1d0ac"
+    file = tmp_path / "files" / "context" / "memory.md"
+    async with Memory.open(path, embedder=WordEmbedder(), workspace=tmp_path / "files", workspace_user="mei") as memory:
+        [tea] = (await memory.add("Mei likes tea", user_id="mei")).memories
+        await memory.workspace.sync()
+        first = f"- one <!-- jiyi:{known} -->\n- two <!-- jiyi:{forged} key={known} -->\n- Mei has a parrot\n"
+        file.write_text(file.read_text("utf-8") + first, "utf-8")
+        await memory.workspace.sync()
+        # The key of a line that is there already is the id of a line that arrives.
+        later = f"- three <!-- jiyi:{forged[:-1]}d key={forged[:-1]}e -->\n"
+        file.write_text(file.read_text("utf-8") + later, "utf-8")
+        await memory.workspace.sync()
+        file.write_text(file.read_text("utf-8") + f"- four <!-- jiyi:{forged[:-1]}e -->\n", "utf-8")
+        await memory.workspace.sync()
+        stored = {one.content for one in (await memory.list(user_id="mei")).items}
+        assert stored >= {"one", "two", "three", "four", "Mei has a parrot"}
+        await memory.delete(tea.id, user_id="mei")
+        assert "tea" not in file.read_text("utf-8")

@@ -122,6 +122,23 @@ def test_a_scope_opens_what_it_names_and_nothing_else(
         assert code(web.request(method, address, json=body)) == (403, "scope_missing")
 
 
+@pytest.mark.parametrize(
+    ("method", "address", "body"),
+    [
+        ("PATCH", "/v1/memories/{id}", {"importance": 0.4}),
+        ("POST", "/v1/memories/{id}/restore", {"version": 1}),
+        ("POST", "/v1/undo", {"to": "2020-01-01T00:00:00Z"}),
+        ("POST", "/v1/compress", None),
+        ("PUT", "/v1/memories/{id}/", {"text": "likes coffee"}),
+    ],
+)
+def test_what_replies_with_stored_texts_needs_read_too(server: Running, method: str, address: str, body: Any) -> None:
+    with server.client(server.key("writer", scopes=["write"])) as web:
+        [made] = web.post("/v1/memories", json={"text": "the PIN is 4711"}).json()["memories"]
+        answer = web.request(method, address.format(id=made["id"]), json=body)
+        assert answer.status_code == 403 and "4711" not in answer.text
+
+
 def test_a_key_for_several_users_says_whom_it_means(server: Running) -> None:
     with server.client(server.key("ann", "bob")) as web:
         assert code(web.get("/v1/memories")) == (422, "user_needed")

@@ -11,10 +11,10 @@ import gzip
 import json
 import random
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
@@ -22,10 +22,10 @@ from torch.nn import functional
 from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 
 from .evaluate import figures
-from .lists import ANSWERS, CHANGES, SUPPORTS, Mix, Sampler
+from .lists import ANSWERS, CHANGES, SUPPORTS, Example, Mix, Sampler
 from .network import HEADS, ReaderNetwork, network_of, padded, pair_ids, tokenizer_of
 
-CHUNKS = 2  # parts of a batch, by length, to save padding
+CHUNKS = 6  # parts of a batch, by length, to save padding
 
 
 @dataclass(frozen=True)
@@ -51,6 +51,9 @@ class Config:
     dropout: float = 0.1
 
 
+C = TypeVar("C", bound=Config)
+
+
 class Batches(IterableDataset[Any]):
     """Endless batches of lists of all heads, longest pairs first."""
 
@@ -64,17 +67,22 @@ class Batches(IterableDataset[Any]):
         while True:
             yield self._batch()
 
-    def _batch(self) -> Any:
-        config, rows, group = self.config, [], 0
+    def lists(self) -> Iterator[tuple[int, int, Example]]:
+        """Draw the lists of one step, each example with its head and the number of its list."""
+        config, group = self.config, 0
         draws = ((ANSWERS, config.questions, self.sampler.answers), (CHANGES, config.newer, self.sampler.changed),
                  (SUPPORTS, config.snippets, self.sampler.supported))  # fmt: skip
         for head, count, draw in draws:
             for _ in range(count):
-                rows += [
-                    (pair_ids(self.tokenizer, head, one.pair, self.cache), (head, group, one.kind, one.label))
-                    for one in draw()
-                ]
+                for one in draw():
+                    yield head, group, one
                 group += 1
+
+    def _batch(self) -> Any:
+        rows = [
+            (pair_ids(self.tokenizer, head, one.pair, self.cache), (head, group, one.kind, one.label))
+            for head, group, one in self.lists()
+        ]
         rows.sort(key=lambda row: -len(row[0][0]))
         size = -(-len(rows) // CHUNKS)
         parts = [rows[at : at + size] for at in range(0, len(rows), size)]
@@ -199,6 +207,22 @@ def read_json(path: Path) -> Any:
         return json.load(file)
 
 
+def config_of(kind: type[C], settings: Sequence[str]) -> C:
+    """Return a configuration with some `name=value` changed."""
+    return replace(kind(), **{name: json.loads(value) for name, _, value in (one.partition("=") for one in settings)})
+
+
+def sampler_of(data: Any, languages: set[str], config: Config) -> Sampler:
+    shares = {**dict(Mix().shares), "contrast": config.contrast, "messy": config.messy}
+    return Sampler(
+        [story for story in data["stories"] if story["language"] in languages],
+        [record for record in data["changes"] if record["lang"] in languages],
+        [record for record in data["grounding"] if record["lang"] in languages],
+        replace(Mix(), shares=tuple(shares.items())),
+        random.Random(config.seed),
+    )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True)
@@ -209,19 +233,11 @@ def main() -> None:
     parser.add_argument("--hold-out", action="store_true", help="keep every eighth record and story, and score those")
     parser.add_argument("--set", nargs="*", default=[], dest="settings")
     options = parser.parse_args()
-    config = replace(Config(), **{n: json.loads(v) for n, _, v in (one.partition("=") for one in options.settings)})
+    config = config_of(Config, options.settings)
     languages = set(options.languages.split(","))
     data = read_json(options.data / "train.json.gz")
     data, held_out = split(data) if options.hold_out else (data, None)
-    stories = [story for story in data["stories"] if story["language"] in languages]
-    shares = {**dict(Mix().shares), "contrast": config.contrast, "messy": config.messy}
-    sampler = Sampler(
-        stories,
-        [record for record in data["changes"] if record["lang"] in languages],
-        [record for record in data["grounding"] if record["lang"] in languages],
-        replace(Mix(), shares=tuple(shares.items())),
-        random.Random(config.seed),
-    )
+    sampler = sampler_of(data, languages, config)
     tokenizer = tokenizer_of(options.data / f"{options.base}.vocab.txt")
     began = time.time()
     network = train(

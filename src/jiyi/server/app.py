@@ -119,7 +119,7 @@ def _openapi(app: FastAPI) -> dict[str, Any]:
             requirement = requirement_of(route)
             if requirement is not None:
                 operation["security"] = [{"key": []}]
-                operation["x-scope"] = requirement.scope or "any"
+                operation["x-scope"] = " and ".join(requirement.scopes) or "any"
     app.openapi_schema = schema
     return schema
 

@@ -118,13 +118,13 @@ class UserCaller(Caller):
 class Requires:
     """Dependency of a route that is not about a single user."""
 
-    def __init__(self, scope: Permission | None) -> None:
-        self.scope = scope
+    def __init__(self, *scopes: Permission) -> None:
+        self.scopes = scopes
 
     async def __call__(self, request: Request) -> Caller:
         access: Access = request.scope["access"]
-        if self.scope is not None:
-            access.need(self.scope)
+        for scope in self.scopes:
+            access.need(scope)
         return Caller(request.app.state.shared, access)
 
 
@@ -135,15 +135,16 @@ class RequiresForUser(Requires):
         return self.admit(request.app.state.shared, request.scope["access"], user_id)
 
     def admit(self, shared: AppState, access: Access, user_id: str | None) -> UserCaller:
-        assert self.scope is not None  # noqa: S101 - for types
-        access.need(self.scope)
+        for scope in self.scopes:
+            access.need(scope)
         return UserCaller(shared, access, access.user(user_id))
 
 
-Anybody = Annotated[Caller, Depends(Requires(None))]
+Anybody = Annotated[Caller, Depends(Requires())]
 Reader = Annotated[Caller, Depends(Requires("read"))]
 Writer = Annotated[Caller, Depends(Requires("write"))]
 Admin = Annotated[Caller, Depends(Requires("admin"))]
 UserReader = Annotated[UserCaller, Depends(RequiresForUser("read"))]
 UserWriter = Annotated[UserCaller, Depends(RequiresForUser("write"))]
+UserEditor = Annotated[UserCaller, Depends(RequiresForUser("write", "read"))]  # the reply holds what was stored
 UserDeleter = Annotated[UserCaller, Depends(RequiresForUser("delete"))]

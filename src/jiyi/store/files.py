@@ -1,5 +1,6 @@
 """Workspace files: the last state that they and the memories shared, and edits in files."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -15,7 +16,7 @@ from .memories import known_by_hash, memory_rows
 from .session import Session
 from .tables import ChangeRow, FileEntryRow, FileRow, MemoryRow
 
-OWN = "own:"  # the hash of a line that says what another says already: both stay
+OWN = "own:"  # the hash of a line that says what another says already, or its key if another has that: both stay
 MOST_CHANGES = 5_000  # from there on, looking at everything is cheaper
 
 _COLUMNS = [
@@ -99,12 +100,12 @@ async def apply_work(session: Session, work: FileWork) -> None:
             raise Stale
         hashes = {memory.id: memory.dedupe_hash for memory in addition.memories}
         own = _free(hashes, taken | await _taken(session, work, list(hashes.values())))
-        keys = await _taken_keys(session, work.user_id, addition.memories)
+        keys = _keys(addition.memories, await _taken_keys(session, work.user_id, addition.memories))
         new = [
             replace(
                 memory,
                 dedupe_hash=own[memory.id],
-                memory_key=memory.id if memory.memory_key in keys else memory.memory_key,
+                memory_key=keys[memory.id],
             )
             for memory in addition.memories
         ]
@@ -134,10 +135,17 @@ async def _taken(session: Session, work: FileWork, hashes: Sequence[str]) -> set
     return set(await known_by_hash(session, work.user_id, hashes, work.at))
 
 
+def _keys(new: Sequence[NewMemory], taken: set[str]) -> dict[str, str]:
+    """Return a key for each memory: the one that its line names, unless another memory has it. A line may name any."""
+    own = {memory.id: OWN + memory.id if memory.id in taken else memory.id for memory in new}
+    wanted = Counter(memory.memory_key for memory in new)
+    barred = taken | own.keys() | {key for key, times in wanted.items() if times > 1}
+    return {memory.id: own[memory.id] if memory.memory_key in barred else memory.memory_key for memory in new}
+
+
 async def _taken_keys(session: Session, user_id: str, new: Sequence[NewMemory]) -> set[str]:
-    keys = [memory.memory_key for memory in new if memory.memory_key != memory.id]
-    taken = {key for key in keys if keys.count(key) > 1}
-    for some in chunks(keys):
+    taken: set[str] = set()
+    for some in chunks([key for memory in new for key in {memory.id, memory.memory_key}]):
         statement = select(MemoryRow.memory_key).where(MemoryRow.user_id == user_id, MemoryRow.memory_key.in_(some))
         taken.update(await session.scalars(statement))
     return taken

@@ -13,7 +13,18 @@ from ...keys import ApiKey, AuditEntry, NewKey
 from ...metrics import prometheus
 from ...models import Check, Health, Stats, utc_now
 from ...synonyms import Synonym
-from ..auth import Admin, AllUsers, Anybody, Caller, Reader, UserCaller, UserId, UserReader, UserWriter
+from ..auth import (
+    Admin,
+    AllUsers,
+    Anybody,
+    Caller,
+    Reader,
+    UserCaller,
+    UserEditor,
+    UserId,
+    UserReader,
+    UserWriter,
+)
 from ..errors import HttpError
 from ..json_body import json_response
 from ..metrics import ServerMetrics
@@ -37,7 +48,7 @@ async def plan_compress(caller: UserReader) -> CompressPlan:
 
 
 @maintenance.post("/compress", summary="Replace old, rarely used memories by a few")
-async def compress(caller: UserWriter) -> CompressReport:
+async def compress(caller: UserEditor) -> CompressReport:
     return await caller.memory.maintenance.compress(user_id=caller.user_id, actor=caller.access.actor("compress"))
 
 
@@ -57,7 +68,7 @@ async def plan_undo(caller: UserReader, body: UndoBody) -> UndoPlan:
 
 
 @maintenance.post("/undo", summary="Undo a change, everything from a source, or everything since a time")
-async def undo(caller: UserWriter, body: UndoBody) -> UndoReport:
+async def undo(caller: UserEditor, body: UndoBody) -> UndoReport:
     return await caller.memory.maintenance.undo(user_id=caller.user_id, by=caller.access.actor(None), **dict(body))
 
 

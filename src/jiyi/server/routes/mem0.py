@@ -59,9 +59,10 @@ class Exactly(Requires):
         return caller
 
 
-AnyKey = Annotated[Caller, Depends(Exactly(None))]
+AnyKey = Annotated[Caller, Depends(Exactly())]
 Reader = Annotated[Caller, Depends(Exactly("read"))]
 Writer = Annotated[Caller, Depends(Exactly("write"))]
+Editor = Annotated[Caller, Depends(Exactly("write", "read"))]  # the reply holds what was stored
 Deleter = Annotated[Caller, Depends(Exactly("delete"))]
 
 
@@ -256,7 +257,7 @@ async def get(caller: Reader, memory_id: Id) -> Response:
 
 
 @router.put("/v1/memories/{memory_id}/", include_in_schema=False)
-async def update(caller: Writer, memory_id: Id, body: UpdateBody) -> Response:
+async def update(caller: Editor, memory_id: Id, body: UpdateBody) -> Response:
     return await json_response(await _api(caller).update(memory_id, body.changes()))
 
 

@@ -21,7 +21,7 @@ from ...models import (
     SourceMessage,
     Time,
 )
-from ..auth import Caller, UserDeleter, UserReader, UserWriter
+from ..auth import Caller, UserDeleter, UserEditor, UserReader, UserWriter
 from ..errors import HttpError
 from ..requests import (
     AddBody,
@@ -104,7 +104,7 @@ async def get_memory(caller: UserReader, memory_id: Id) -> MemoryItem:
 
 
 @router.patch("/memories/{memory_id}", summary="Change some fields of a memory")
-async def update_memory(caller: UserWriter, memory_id: Id, body: UpdateBody, if_match: IfMatch = None) -> MemoryItem:
+async def update_memory(caller: UserEditor, memory_id: Id, body: UpdateBody, if_match: IfMatch = None) -> MemoryItem:
     return await caller.memory.update(
         memory_id,
         user_id=caller.user_id,
@@ -163,7 +163,7 @@ async def get_sources(caller: UserReader, memory_id: Id) -> Listing[SourceMessag
 
 
 @router.post("/memories/{memory_id}/restore", summary="Restore an earlier version")
-async def restore_memory(caller: UserWriter, memory_id: Id, body: RestoreBody, if_match: IfMatch = None) -> MemoryItem:
+async def restore_memory(caller: UserEditor, memory_id: Id, body: RestoreBody, if_match: IfMatch = None) -> MemoryItem:
     expected = _version_in(if_match) or body.expected_version
     fields = {**dict(body), "actor": caller.access.actor(body.actor), "expected_version": expected}
     return await caller.memory.restore(memory_id, user_id=caller.user_id, **fields)
