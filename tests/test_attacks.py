@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 from pathlib import Path
 
@@ -98,3 +99,19 @@ async def test_a_line_with_a_forged_key_does_not_stop_the_files(path: Path, tmp_
         assert stored >= {"one", "two", "three", "four", "Mei has a parrot"}
         await memory.delete(tea.id, user_id="mei")
         assert "tea" not in file.read_text("utf-8")
+
+
+async def test_a_failing_disk_has_a_name_in_a_backup(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: object, **__: object) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    async with Memory.open(path, embedder=WordEmbedder()) as memory:
+        await memory.add("tea", user_id="mei")
+        with monkeypatch.context() as broken:
+            broken.setattr("jiyi.transfer.export.flush", fails)
+            broken.setattr(Path, "unlink", fails)
+            with pytest.raises(InvalidInput, match="cannot be written"):
+                await memory.transfer.backup(tmp_path / "out.db")
+        await memory.transfer.backup(tmp_path / "out.db")

@@ -9,7 +9,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import aclosing, contextmanager
+from contextlib import aclosing, contextmanager, suppress
 from pathlib import Path
 from typing import IO, cast
 
@@ -56,7 +56,8 @@ def replace_file(path: Path) -> Iterator[Path]:
     except OSError as error:
         raise InvalidInput(str(path), f"cannot be written: {error.strerror or error}") from error
     finally:
-        part.unlink(missing_ok=True)
+        with suppress(OSError):  # the error above says what happened
+            part.unlink(missing_ok=True)
 
 
 @contextmanager
