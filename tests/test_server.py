@@ -406,8 +406,8 @@ def test_it_is_not_ready_when_a_job_has_failed_or_nobody_does_it(server: Running
     receipt = web.post("/v1/memories", json={"text": "likes tea"}).json()
 
     def change(**values: Any) -> None:
-        async def work(session: Any) -> None:
-            await session.execute(update(JobRow).where(JobRow.id == receipt["id"]).values(values))
+        def work(session: Any) -> None:
+            session.execute(update(JobRow).where(JobRow.id == receipt["id"]).values(values))
 
         server.do(server.memory._engine.store.database.write([], work))
 

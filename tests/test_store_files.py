@@ -18,6 +18,7 @@ from typing import Any
 
 import pytest
 from sqlalchemy import text
+from sqlalchemy.orm import Session
 
 import workers
 from jiyi import Memory, NotAStore, SchemaTooNew, SettingsError, StoreError, StoreUnavailable
@@ -292,18 +293,15 @@ async def test_a_file_below_a_file_is_refused(tmp_path: Path) -> None:
 
 
 async def test_the_promised_pragmas_hold_on_every_connection(memory: Memory, path: Path) -> None:
-    async with (
-        memory._engine.store.database.writing(["mei"]) as writing,
-        memory._engine.store.database.reading("mei") as reading,
-    ):
-        for session in (writing, reading):
-            for pragma, value in (
-                ("journal_mode", "wal"),
-                ("synchronous", 2),
-                ("foreign_keys", 1),
-                ("secure_delete", 1),
-            ):
-                assert await session.scalar(text(f"PRAGMA {pragma}")) == value, pragma
+    promised = {"journal_mode": "wal", "synchronous": 2, "foreign_keys": 1, "secure_delete": 1}
+
+    def held(session: Session) -> dict[str, Any]:
+        return {pragma: session.scalar(text(f"PRAGMA {pragma}")) for pragma in promised}
+
+    database = memory._engine.store.database
+    assert await database.read("mei", held) == promised
+    assert await database.write(["mei"], held) == promised
+    assert await database.snapshot("mei", held) == promised
 
 
 async def test_another_writer_is_waited_for(path: Path) -> None:

@@ -170,11 +170,11 @@ def _switch_off(what: str | None, off: ExitStack) -> None:
         from jiyi.store import memories
         from jiyi.store.tables import MemoryRow
 
-        async def anybodys(session, user_id, name):  # type: ignore[no-untyped-def]
+        def anybodys(session, user_id, name):  # type: ignore[no-untyped-def]
             named = select(MemoryRow).where(or_(MemoryRow.id == name, MemoryRow.memory_key == name))
             with suppress(IndexError):
-                return (await session.rows(named))[0]
-            return await rightly(session, user_id, name)
+                return session.execute(named).all()[0]
+            return rightly(session, user_id, name)
 
         rightly = memories.memory_row
         off.enter_context(patch("jiyi.store.memories.memory_row", anybodys))

@@ -18,8 +18,8 @@ def open_index(store: Store, settings: Settings, engines: Engines | None = None)
 
     external = None
     if store.database.has_pgvector:
+        from ..store.hnsw_index import PgVectors
         from ..store.postgres import PostgresDatabase
-        from .pgvector import PgVectors
 
         if isinstance(store.database, PostgresDatabase):
             external = PgVectors(store.database, settings.postgres.vector_index_above)

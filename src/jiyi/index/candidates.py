@@ -3,16 +3,10 @@ from the database into a small index, which scores them exactly."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Protocol
 
-from sqlalchemy import BindParameter, String, bindparam, select
-
-from ..store.memories import GATHERED
 from ..store.store import Store
-from ..store.tables import MemoryRow
 from .query import Candidates, IndexQuery, Slots
-from .rows import IndexReader
 from .user_index import UserIndex
 from .words import WordScores, rarity
 
@@ -20,19 +14,6 @@ from .words import WordScores, rarity
 NEAREST = 100  # candidates for each vector of a query
 BY_WORDS = 200
 CENTRES = 80  # best candidates, whose sessions' messages become candidates too
-MOST_MESSAGES = 1500  # of these sessions
-
-# Built once: every search runs it. It begins with the ids, whatever the user's size.
-_USER: BindParameter[str] = bindparam("user_id", type_=String)
-_SESSIONS = select(MemoryRow.session_id).where(
-    MemoryRow.user_id == _USER, MemoryRow.id.in_(bindparam("ids", expanding=True))
-)
-_OF_SESSIONS = (
-    select(MemoryRow.id)
-    .where(MemoryRow.user_id == _USER, MemoryRow.session_id.in_(_SESSIONS))
-    .where(MemoryRow.memory_type == "message", MemoryRow.status == "active")
-    .limit(MOST_MESSAGES)
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,22 +77,14 @@ class _CandidateScores(WordScores):
 async def gather_candidates(store: Store, query: IndexQuery, found: Found) -> Candidates:
     """Load the rows of the candidates, of the messages around the best of them and of what is derived from them, and
     score them."""
-    user_id = query.filter.user_id
-    reader = IndexReader(select=partial(store.database.select, user_id), user_id=user_id, model=query.model)
     # Neighbours count in scores.
-    around = [memory_id for (memory_id,) in await reader.read(_OF_SESSIONS, found.ids[:CENTRES])]
-    ids = dict.fromkeys((*found.ids, *around))
-    rows = await reader.rows(list(ids))
-    links = await reader.links([row.id for row in rows if row.memory_type not in GATHERED])
-    linked = dict.fromkeys(one for link in links for one in link if one and one not in ids)
-    rows += await reader.rows(list(linked))
-    rows.sort(key=lambda row: row.id)  # messages of one moment are neighbours in the order of their slots
+    batch = await store.index_rows.candidates(query.filter.user_id, found.ids, found.ids[:CENTRES], query.model)
     index = CandidateIndex(query.model, 0 if query.vector is None else len(query.vector), seen=0)
     index.statistics = found.statistics
-    index.put(rows)
+    # Messages of one moment are neighbours in the order of their slots.
+    index.put(sorted(batch.rows, key=lambda row: row.id))
     if wanted := tuple(query.keywords):
-        keywords = await reader.keywords([row.id for row in rows])
-        index.words.learn(sorted(word for word in keywords if word.startswith(wanted)))
+        index.words.learn(sorted(word for word in batch.keywords if word.startswith(wanted)))
     index.words.settle()
-    index.link(links)
+    index.link(batch.links)
     return replace(index.gather(query), missing=tuple(found.missing))

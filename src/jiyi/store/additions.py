@@ -4,21 +4,20 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import partial
 from types import SimpleNamespace
 
 from sqlalchemy import and_, bindparam, select, update
+from sqlalchemy.orm import Session
 
 from ..errors import ConnectionLost, InvalidInput, UserErased
-from ..models import MemoryItem, Receipt, ReceiptState, from_micros, utc_now
+from ..models import MemoryItem, Receipt, ReceiptState, utc_now
 from . import jobs
 from .contract import NOT_INDEXED, Addition, Change, Effects, Lease, NewMemory, SlotEntry, Source, Stale
-from .database import Inserts, Repository, values_of
+from .database import Inserts, Repository, Values, reads, values_of
 from .dependencies import Dependencies, cited_messages, look_up, slots
 from .edits import apply_changes, retire_expired, revision_values
 from .entries import index_values, without_vector
-from .memories import item, items, known_by_hash, memory_rows, select_known
-from .session import Session, Values
+from .memories import item, items, known_by_hash, memory_rows
 from .tables import (
     JobMemoryRow,
     JobRow,
@@ -32,14 +31,14 @@ from .tables import (
 )
 
 
-async def save(session: Session, addition: Addition) -> Receipt:
+def save(session: Session, addition: Addition) -> Receipt:
     """Write one `add` and its job."""
     user_id = addition.user_id
     if addition.idempotency_key is not None:
-        earlier = await jobs.earlier_receipt(session, user_id, addition.idempotency_key, addition.request_hash)
+        earlier = jobs.earlier_receipt(session, user_id, addition.idempotency_key, addition.request_hash)
         if earlier is not None:
             return earlier
-    saved = await _write(session, addition)
+    saved = _write(session, addition)
     state, problems = _state(addition, saved.problems, len(saved.unembedded))
     job: Values = {
         "user_id": user_id,
@@ -61,23 +60,23 @@ async def save(session: Session, addition: Addition) -> Receipt:
     inserts = Inserts()
     inserts.add(JobRow, [job])
     inserts.add(JobMemoryRow, _job_memories(user_id, addition.id, [one.id for one in saved.memories], first=0))
-    await inserts.run(session)
+    inserts.run(session)
     return jobs.to_receipt(SimpleNamespace(**job), saved.memories, saved.ended)
 
 
-async def complete(session: Session, lease: Lease, addition: Addition) -> None:
+def complete(session: Session, lease: Lease, addition: Addition) -> None:
     """Write the result of a job, if the worker still holds its lease."""
-    job = await jobs.held(session, lease, utc_now())
-    saved = await _write(session, addition)
+    job = jobs.held(session, lease, utc_now())
+    saved = _write(session, addition)
     mine = and_(JobMemoryRow.user_id == job.user_id, JobMemoryRow.job_id == job.id)
-    before = dict(await session.rows(select(JobMemoryRow.memory_id, JobMemoryRow.position).where(mine)))
+    before = dict(session.execute(select(JobMemoryRow.memory_id, JobMemoryRow.position).where(mine)).all())
     new = [memory.id for memory in saved.memories if memory.id not in before]
     inserts = Inserts()
     inserts.add(JobMemoryRow, _job_memories(job.user_id, job.id, new, first=max(before.values(), default=-1) + 1))
-    await inserts.run(session)
-    unembedded = await without_vector(session, addition.user_id, [*before, *new], addition.model)
+    inserts.run(session)
+    unembedded = without_vector(session, addition.user_id, [*before, *new], addition.model)
     state, problems = _state(addition, saved.problems, len(unembedded))
-    await jobs.finish(session, job, utc_now(), state, problems, created=len(saved.created))
+    jobs.finish(session, job, utc_now(), state, problems, created=len(saved.created))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,29 +88,29 @@ class _Saved:
     ended: list[MemoryItem]  # older memories that new ones supersede
 
 
-async def _write(session: Session, addition: Addition) -> _Saved:
-    found = await look_up(session, addition)
+def _write(session: Session, addition: Addition) -> _Saved:
+    found = look_up(session, addition)
     if found.expired:
-        await retire_expired(session, addition.user_id, sorted(found.expired), addition.at)
-        found = await look_up(session, addition)
+        retire_expired(session, addition.user_id, sorted(found.expired), addition.at)
+        found = look_up(session, addition)
     _check(addition, found)
     fresh = _fresh(addition, found)
     inserts = Inserts()
     _add_messages(inserts, addition)
-    await _add_units(session, inserts, addition, found.units)
+    _add_units(session, inserts, addition, found.units)
     memories = add_memories(inserts, addition, list(fresh.values()))
     created = {memory.id for memory in memories}
     effects, problems = _resolvable(addition.effects, found.versions.keys() | created)
     superseded: list[str] = []
     if effects.changes:
-        there = await memory_rows(session, addition.user_id, [one.id for one in effects.changes])
+        there = memory_rows(session, addition.user_id, [one.id for one in effects.changes])
         changes = [(there[one.id], one.change) for one in effects.changes]
-        await apply_changes(session, addition.user_id, changes, inserts)
+        apply_changes(session, addition.user_id, changes, inserts)
         superseded = [one.id for one in effects.changes if one.change.values.get("superseded_by")]
     _add_evidence(inserts, addition, effects, found)
-    await inserts.run(session)
+    inserts.run(session)
     known = [*found.known.values(), *addition.met]
-    there_already = await items(session, addition.user_id, known) if known else []
+    there_already = items(session, addition.user_id, known) if known else []
     by_id = {memory.id: memory for memory in [*memories, *there_already]}
     ids = {found.known.get(new.dedupe_hash) or fresh[new.dedupe_hash].id: None for new in addition.memories}
     ids |= dict.fromkeys(memory_id for memory_id in addition.met if memory_id in by_id)
@@ -120,7 +119,7 @@ async def _write(session: Session, addition: Addition) -> _Saved:
         created=created,
         unembedded=(ids.keys() - created) - found.embedded,
         problems=problems,
-        ended=await items(session, addition.user_id, superseded) if superseded else [],
+        ended=items(session, addition.user_id, superseded) if superseded else [],
     )
 
 
@@ -221,8 +220,8 @@ _GROW = (
 )
 
 
-async def _add_units(
-    session: Session, inserts: Inserts, addition: Addition, there: Mapping[str, tuple[list[str], int, int]]
+def _add_units(
+    session: Session, inserts: Inserts, addition: Addition, there: Mapping[str, tuple[list[str], datetime, datetime]]
 ) -> None:
     """Start units or extend existing ones."""
     new: dict[str, Values] = {}
@@ -246,7 +245,7 @@ async def _add_units(
             values["ended_at"] = max(values["ended_at"], part.ended_at)
         else:
             people, start, end = there[part.id]
-            before = grown.get(part.id, {"people": people, "start": from_micros(start), "end": from_micros(end)})
+            before = grown.get(part.id, {"people": people, "start": start, "end": end})
             grown[part.id] = {
                 "whose": addition.user_id,
                 "unit": part.id,
@@ -256,7 +255,7 @@ async def _add_units(
             }
     inserts.add(UnitRow, new.values())
     if grown:
-        await session.execute(_GROW, list(grown.values()))
+        session.execute(_GROW, list(grown.values()))
     inserts.add(
         UnitMessageRow,
         (
@@ -346,22 +345,16 @@ def _add_evidence(inserts: Inserts, addition: Addition, effects: Effects, found:
 class Additions(Repository):
     """Saving what one `add` leads to."""
 
-    async def receipt(self, user_id: str, idempotency_key: str, request_hash: str) -> Receipt | None:
-        async with self._database.reading(user_id) as session:
-            return await jobs.earlier_receipt(session, user_id, idempotency_key, request_hash)
+    @reads
+    def receipt(self, session: Session, user_id: str, idempotency_key: str, request_hash: str) -> Receipt | None:
+        return jobs.earlier_receipt(session, user_id, idempotency_key, request_hash)
 
-    async def snapshot(
-        self, user_id: str, hashes: Sequence[str], wanted: Sequence[str], now: datetime
+    @reads
+    def snapshot(
+        self, session: Session, user_id: str, hashes: Sequence[str], wanted: Sequence[str], now: datetime
     ) -> tuple[dict[str, str], list[SlotEntry]]:
         """Return the ids of current memories by dedupe hash, and the memories in some slots."""
-        if not wanted:
-            return await select_known(partial(self._database.select, user_id), user_id, hashes, now), []
-
-        async def read(session: Session) -> tuple[dict[str, str], list[SlotEntry]]:
-            known = await known_by_hash(session, user_id, hashes, now)
-            return known, await slots(session, user_id, wanted)
-
-        return await self._database.read(user_id, read)
+        return known_by_hash(session, user_id, hashes, now), slots(session, user_id, wanted)
 
     async def save(self, addition: Addition) -> Receipt:
         """Write an `add`. If the connection breaks during the commit, look whether it was kept before writing again."""
@@ -377,5 +370,5 @@ class Additions(Repository):
         await self._database.count_rows(len(addition.memories))
 
 
-async def _save_again(session: Session, addition: Addition) -> Receipt:
-    return await jobs.receipt_by_id(session, addition.user_id, addition.id) or await save(session, addition)
+def _save_again(session: Session, addition: Addition) -> Receipt:
+    return jobs.receipt_by_id(session, addition.user_id, addition.id) or save(session, addition)

@@ -1,69 +1,41 @@
 """The change feed: the newest change of a user, and the users whose memories changed."""
 
 import asyncio
-from collections import defaultdict
 from collections.abc import Sequence
-from typing import Any
 
 import sqlalchemy as sa
+from sqlalchemy.orm import Session
 
 from ..ids import erased
-from ..languages.words import normalise
-from ..models import from_micros
 from .contract import FeedPosition, SearchSnapshot
-from .database import Database, Inserts, Repository
-from .session import Session
+from .database import Database, Inserts, Repository, reads
+from .synonyms import synonyms_of
 from .tables import SHARED, ChangeRow, MemoryRow, SynonymRow
 
 SETTLE_PAUSES_S = (0.002, 0.01, 0.03, 0.06, 0.1, 0.1)
 
-# Built once, because every search runs it. Each newest number is one index look-up, and so is the entry behind it.
+MOST_POSITIONS = 10_000
+
+# Built once: every search runs them, and building takes longer. Each newest number is one index look-up.
 _TIPS = [
     sa.select(sa.func.max(ChangeRow.seq)).where(ChangeRow.user_id == sa.bindparam(name)).scalar_subquery()
     for name in ("user_id", "erased", "shared")
 ]
-_NEWEST = sa.select(
-    ChangeRow.seq,
-    ChangeRow.memory_id,
-    sa.type_coerce(ChangeRow.changed_at, sa.BigInteger),
-    *(sa.null().label(name) for name in ("keyword", "synonym", "similarity", "user_id")),
-).where(ChangeRow.seq == sa.select(sa.func.max(ChangeRow.seq)).where(ChangeRow.seq.in_(_TIPS)).scalar_subquery())
-_WORDS: sa.BindParameter[list[str]] = sa.bindparam("words", expanding=True)
-_SNAPSHOT: Any = sa.union_all(
-    _NEWEST,
-    sa.select(
-        sa.cast(sa.null(), sa.BigInteger),
-        sa.cast(sa.null(), sa.String),
-        sa.cast(sa.null(), sa.BigInteger),
-        SynonymRow.keyword,
-        SynonymRow.synonym,
-        SynonymRow.similarity,
-        SynonymRow.user_id,
-    ).where(SynonymRow.user_id.in_([sa.bindparam("user_id"), sa.bindparam("shared")]), SynonymRow.keyword.in_(_WORDS)),
+_NEWEST = sa.select(ChangeRow.seq, ChangeRow.memory_id, ChangeRow.changed_at).where(
+    ChangeRow.seq == sa.select(sa.func.max(ChangeRow.seq)).where(ChangeRow.seq.in_(_TIPS)).scalar_subquery()
 )
-
-_HAS_SYNONYMS = sa.select(sa.exists().where(SynonymRow.user_id.in_([sa.bindparam("user_id"), sa.bindparam("shared")])))
-MOST_POSITIONS = 10_000
-
-_ENTRY = sa.select(ChangeRow.memory_id, sa.type_coerce(ChangeRow.changed_at, sa.BigInteger)).where(
-    ChangeRow.user_id.in_([sa.bindparam("user_id"), sa.bindparam("erased"), sa.bindparam("shared")]),
-    ChangeRow.seq == sa.bindparam("seen"),
-)
-_TYPES: sa.BindParameter[list[str]] = sa.bindparam("memory_types", expanding=True)
-_CHANGED = (
-    sa.select(ChangeRow.memory_id)
-    .join(MemoryRow, sa.and_(MemoryRow.user_id == ChangeRow.user_id, MemoryRow.id == ChangeRow.memory_id))
-    .where(ChangeRow.user_id == sa.bindparam("user_id"), ChangeRow.seq > sa.bindparam("seen"))
-    .where(MemoryRow.status == "active", MemoryRow.memory_type.in_(_TYPES))
-    .distinct()
+_HAS_SYNONYMS = (
+    sa.select(SynonymRow.user_id)
+    .where(SynonymRow.user_id.in_([sa.bindparam("user_id"), sa.bindparam("shared")]))
+    .limit(1)
 )
 
 
-async def tell(session: Session, user_id: str, memory_ids: Sequence[str], action: str) -> None:
+def tell(session: Session, user_id: str, memory_ids: Sequence[str], action: str) -> None:
     """Add changes to the change feed."""
     inserts = Inserts()
     inserts.tell(user_id, memory_ids, action)
-    await inserts.run(session)
+    inserts.run(session)
 
 
 class Changes(Repository):
@@ -82,50 +54,47 @@ class Changes(Repository):
             self._version, self._positions = version, {}
         if user_id in self._positions:
             return SearchSnapshot(self._positions[user_id], {})
-        found = await self._read_snapshot(user_id, words)
-        if version is None or found.synonyms or await self._has_synonyms(user_id):
-            return found
-        if version == self._version:  # no other search has seen a newer one meanwhile
+        found, has_synonyms = await self._read_snapshot(user_id, words)
+        # No other search may have seen a newer version meanwhile.
+        if version is not None and not has_synonyms and version == self._version:
             self._positions[user_id] = found.position
         return found
 
-    async def _has_synonyms(self, user_id: str) -> bool:
-        [[[there]]] = await self._database.select(user_id, (_HAS_SYNONYMS, {"user_id": user_id, "shared": SHARED}))
-        return bool(there)
-
-    async def _read_snapshot(self, user_id: str, words: Sequence[str]) -> SearchSnapshot:
-        names: dict[str, Any] = {"user_id": user_id, "erased": erased(user_id), "shared": SHARED}
-        names["words"] = list(dict.fromkeys(map(normalise, words)))
-        newest: FeedPosition | None = None
-        found: dict[tuple[str, str], float] = {}
-        [lines] = await self._database.select(user_id, (_SNAPSHOT, names))
-        for seq, memory_id, changed_at, keyword, synonym, similarity, owner in lines:
-            if seq is not None:
-                newest = FeedPosition(seq, memory_id, from_micros(changed_at))
-            elif owner != SHARED or (keyword, synonym) not in found:
-                found[keyword, synonym] = similarity
-        by_word: defaultdict[str, list[tuple[str, float]]] = defaultdict(list)
-        for (keyword, synonym), similarity in found.items():
-            by_word[keyword].append((synonym, similarity))
-        return SearchSnapshot(
-            newest, {keyword: sorted(some, key=lambda one: (-one[1], one[0])) for keyword, some in by_word.items()}
-        )
+    @reads
+    def _read_snapshot(self, session: Session, user_id: str, words: Sequence[str]) -> tuple[SearchSnapshot, bool]:
+        names = {"user_id": user_id, "erased": erased(user_id), "shared": SHARED}
+        newest = session.execute(_NEWEST, names).first()
+        position = None if newest is None else FeedPosition(*newest)
+        if session.scalar(_HAS_SYNONYMS, names) is None:
+            return SearchSnapshot(position, {}), False
+        return SearchSnapshot(position, synonyms_of(session, user_id, words)), True
 
     async def position(self, user_id: str) -> FeedPosition | None:
         """Return the newest change that concerns a user. Nothing is read again while nobody has committed."""
         return (await self.search_snapshot(user_id, ())).position
 
-    async def changed_since(
-        self, user_id: str, seen: FeedPosition | None, memory_types: Sequence[str]
+    @reads
+    def changed_since(
+        self, session: Session, user_id: str, seen: FeedPosition | None, memory_types: Sequence[str]
     ) -> list[str] | None:
         """Return the ids of active memories of these types that changed after a position; None if the feed does not
         have that entry any more: the user was deleted, or the store is another copy."""
-        names: dict[str, Any] = {"user_id": user_id, "erased": erased(user_id), "shared": SHARED}
-        names |= {"seen": 0 if seen is None else seen.seq, "memory_types": list(memory_types)}
-        entry, changed = await self._database.select(user_id, (_ENTRY, names), (_CHANGED, names))
-        if seen is not None and [(name, from_micros(at)) for name, at in entry] != [(seen.memory_id, seen.changed_at)]:
-            return None
-        return [memory_id for (memory_id,) in changed]
+        if seen is not None:
+            entry = sa.select(ChangeRow.seq, ChangeRow.memory_id, ChangeRow.changed_at).where(
+                ChangeRow.user_id.in_([user_id, erased(user_id), SHARED]), ChangeRow.seq == seen.seq
+            )
+            row = session.execute(entry).first()
+            if row is None or FeedPosition(*row) != seen:
+                return None
+        memory = sa.and_(MemoryRow.user_id == ChangeRow.user_id, MemoryRow.id == ChangeRow.memory_id)
+        changed = (
+            sa.select(ChangeRow.memory_id)
+            .join(MemoryRow, memory)
+            .where(ChangeRow.user_id == user_id, ChangeRow.seq > (0 if seen is None else seen.seq))
+            .where(MemoryRow.status == "active", MemoryRow.memory_type.in_(memory_types))
+            .distinct()
+        )
+        return list(session.scalars(changed))
 
     async def users_since(self, seen: int) -> tuple[int, list[str]]:
         """Return a change number up to which nothing is missing, and the users whose memories changed since `seen`.
@@ -133,20 +102,26 @@ class Changes(Repository):
         A transaction that is still running can have lower numbers than one that has committed. So the number advances
         after the transactions that ran when it was read have ended; until then the same users are returned again.
         """
-        async with self._database.reading(None) as session:
-            tip = await session.scalar(sa.select(sa.func.max(ChangeRow.seq))) or 0
-            if tip <= seen:
-                return max(seen, tip), []
-            settled = await self._settled(session)
-            since = sa.select(ChangeRow.user_id).where(ChangeRow.seq > seen, ChangeRow.user_id != SHARED).distinct()
-            return tip if settled else seen, await session.scalars(since)
+        tip, running = await self._database.read(None, self._tip)
+        if tip <= seen:
+            return max(seen, tip), []
+        settled = await self._settled(running)
+        return tip if settled else seen, await self._users_since(seen)
 
-    async def _settled(self, session: Session) -> bool:
+    def _tip(self, session: Session) -> tuple[int, frozenset[str]]:
+        """Return the newest change number, and the transactions that run after it was read."""
+        return session.scalar(sa.select(sa.func.max(ChangeRow.seq))) or 0, self._database.writers(session)
+
+    @reads(everybody=True)
+    def _users_since(self, session: Session, seen: int) -> list[str]:
+        since = sa.select(ChangeRow.user_id).where(ChangeRow.seq > seen, ChangeRow.user_id != SHARED).distinct()
+        return list(session.scalars(since))
+
+    async def _settled(self, running: frozenset[str]) -> bool:
         """Wait a moment for running transactions to end; return False if one goes on."""
-        running = await self._database.writers(session)
         for pause in SETTLE_PAUSES_S:
             if not running:
                 return True
             await asyncio.sleep(pause)
-            running &= await self._database.writers(session)
+            running &= await self._database.read(None, self._database.writers)
         return not running

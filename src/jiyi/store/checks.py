@@ -9,16 +9,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import ColumnElement, Row, Table, and_, delete, exists, func, insert, select, tuple_, update
+from sqlalchemy.orm import Session
 
 from ..languages.terms import WORDS_VERSION
 from ..models import utc_now
 from .changes import tell
 from .contract import Change, IndexEntry
-from .database import Repository, chunks, from_row, ids_by_user
+from .database import Repository, Values, chunks, from_row, ids_by_user, reads
 from .edits import revision_values
 from .entries import insert_index
 from .memories import known_by_hash
-from .session import Session, Values
 from .tables import SHARED, EmbeddingRow, KeywordRow, MemoryRow, RevisionRow, TermsRow
 from .types import METADATA, aliased
 
@@ -75,7 +75,7 @@ class Repair:
     history: bool = False
 
 
-async def memories(
+def memories(
     session: Session,
     user_id: str | None,
     *,
@@ -118,12 +118,12 @@ async def memories(
         statement = statement.where(MemoryRow.user_id == user_id)
     if ids is not None:
         statement = statement.where(MemoryRow.id.in_(ids))
-    found = await session.rows(statement)
+    found = session.execute(statement).all()
     keywords: defaultdict[tuple[str, str], list[tuple[str, float, str]]] = defaultdict(list)
     for owner, of_owner in ids_by_user((row.user_id, row.id) for row in found).items():
         for some in chunks(of_owner):
             of_these = and_(KeywordRow.user_id == owner, KeywordRow.memory_id.in_(some))
-            for word in await session.rows(select(KeywordRow).where(of_these)):
+            for word in session.execute(select(KeywordRow).where(of_these)):
                 keywords[owner, word.memory_id].append((word.keyword, word.weight, word.source))
     return [_checked(row, keywords[row.user_id, row.id]) for row in found]
 
@@ -145,15 +145,15 @@ def _checked(row: Any, keywords: Sequence[tuple[str, float, str]]) -> Checked:
     return from_row(Checked, row, **known, keywords=tuple(keywords), told=bool(row.told))
 
 
-async def repair(session: Session, wanted: Sequence[Repair]) -> list[str]:
+def repair(session: Session, wanted: Sequence[Repair]) -> list[str]:
     """Repair memories that were not changed meanwhile; return their ids."""
     done = []
     for one in wanted:
         mine = and_(MemoryRow.user_id == one.user_id, MemoryRow.id == one.id)
-        row = await session.first(select(MemoryRow).where(mine))
+        row = session.execute(select(MemoryRow).where(mine)).first()
         if row is None or row.version != one.version:
             continue
-        if one.dedupe_hash is not None and not await _may_have(session, row, one.dedupe_hash):
+        if one.dedupe_hash is not None and not _may_have(session, row, one.dedupe_hash):
             continue
         values: Values = {
             name: getattr(one, name) for name in ("dedupe_hash", "slot") if getattr(one, name) is not None
@@ -161,26 +161,26 @@ async def repair(session: Session, wanted: Sequence[Repair]) -> list[str]:
         if one.index is not None:
             values["near_hash"] = one.index.near_hash
         if values:
-            await session.execute(update(MemoryRow).where(mine).values(values))
+            session.execute(update(MemoryRow).where(mine).values(values))
         if one.index is not None:
             for table in (TermsRow, KeywordRow):
-                await session.execute(delete(table).where(table.user_id == one.user_id, table.memory_id == one.id))
-            await insert_index(session, one.user_id, {one.id: one.index})
+                session.execute(delete(table).where(table.user_id == one.user_id, table.memory_id == one.id))
+            insert_index(session, one.user_id, {one.id: one.index})
         if one.without_vector:
             of_memory = and_(EmbeddingRow.user_id == one.user_id, EmbeddingRow.memory_id == one.id)
-            await session.execute(delete(EmbeddingRow).where(of_memory))
+            session.execute(delete(EmbeddingRow).where(of_memory))
         if one.history:
             change = Change(values={}, action="update", actor=ACTOR, reason=UNKNOWN_VERSION, at=row.updated_at)
             missing = revision_values(row.user_id, row.id, row.version, change, None)
-            await session.execute(insert(RevisionRow), [missing])
-        await tell(session, one.user_id, [one.id], "update")
+            session.execute(insert(RevisionRow), [missing])
+        tell(session, one.user_id, [one.id], "update")
         done.append(one.id)
     return done
 
 
-async def _may_have(session: Session, row: Row[MemoryRow], said: str) -> bool:
+def _may_have(session: Session, row: Row[MemoryRow], said: str) -> bool:
     """Return False if another current memory has this dedupe hash."""
-    twin = (await known_by_hash(session, row.user_id, [said], utc_now())).get(said, row.id)
+    twin = (known_by_hash(session, row.user_id, [said], utc_now())).get(said, row.id)
     return twin == row.id or row.status != "active" or row.valid_to is not None
 
 
@@ -197,11 +197,11 @@ def _orphans(user_id: str | None) -> list[tuple[Table, ColumnElement[bool]]]:
     return found
 
 
-async def orphans(session: Session, user_id: str | None) -> dict[str, int]:
+def orphans(session: Session, user_id: str | None) -> dict[str, int]:
     """Count rows whose parent is missing, by table."""
     found: dict[str, int] = {}
     for table, missing in _orphans(user_id):
-        count = await session.scalar(select(func.count()).select_from(table).where(missing)) or 0
+        count = session.scalar(select(func.count()).select_from(table).where(missing)) or 0
         if count:
             found[table.name] = found.get(table.name, 0) + count
     return found
@@ -214,58 +214,56 @@ def _dangling(user_id: str | None) -> ColumnElement[bool]:
     return lost if user_id is None else and_(MemoryRow.user_id == user_id, lost)
 
 
-async def dangling(session: Session, user_id: str | None) -> int:
+def dangling(session: Session, user_id: str | None) -> int:
     """Count dangling `superseded_by` references."""
-    return await session.scalar(select(func.count()).select_from(MemoryRow).where(_dangling(user_id))) or 0
+    return session.scalar(select(func.count()).select_from(MemoryRow).where(_dangling(user_id))) or 0
 
 
-async def remove_orphans(session: Session, user_id: str | None) -> Mapping[str, int]:
-    found = await orphans(session, user_id)
+def remove_orphans(session: Session, user_id: str | None) -> Mapping[str, int]:
+    found = orphans(session, user_id)
     for table, missing in _orphans(user_id):
         if table.name in found:
-            await session.execute(delete(table).where(missing))
+            session.execute(delete(table).where(missing))
     return found
 
 
-async def let_go(session: Session, user_id: str | None) -> int:
+def let_go(session: Session, user_id: str | None) -> int:
     """Clear dangling `superseded_by` references; return their number."""
-    lost = await session.rows(select(MemoryRow.user_id, MemoryRow.id).where(_dangling(user_id)))
+    lost = session.execute(select(MemoryRow.user_id, MemoryRow.id).where(_dangling(user_id))).all()
     for whose, memory_id in lost:
         mine = and_(MemoryRow.user_id == whose, MemoryRow.id == memory_id)
-        await session.execute(update(MemoryRow).where(mine).values(superseded_by=None))
-        await tell(session, whose, [memory_id], "update")
+        session.execute(update(MemoryRow).where(mine).values(superseded_by=None))
+        tell(session, whose, [memory_id], "update")
     return len(lost)
 
 
 class Checks(Repository):
     """Comparing what is stored with what should be, and repairing it."""
 
-    async def page(self, user_id: str | None, *, after: tuple[str, str], limit: int) -> list[Checked]:
-        async with self._database.reading(user_id) as session:
-            return await memories(session, user_id, after=after, limit=limit)
+    @reads
+    def page(self, session: Session, user_id: str | None, *, after: tuple[str, str], limit: int) -> list[Checked]:
+        return memories(session, user_id, after=after, limit=limit)
 
-    async def outdated(self, user_id: str, *, limit: int) -> list[Checked]:
+    @reads
+    def outdated(self, session: Session, user_id: str, *, limit: int) -> list[Checked]:
         """Return some memories whose terms an earlier version computed."""
-        async with self._database.reading(user_id) as session:
-            older = and_(TermsRow.user_id == user_id, TermsRow.words_version < WORDS_VERSION)
-            ids = await session.scalars(
-                select(TermsRow.memory_id).where(older).order_by(TermsRow.memory_id).limit(limit)
-            )
-            return await memories(session, user_id, after=("", ""), limit=limit, ids=ids) if ids else []
+        older = and_(TermsRow.user_id == user_id, TermsRow.words_version < WORDS_VERSION)
+        ids = session.scalars(select(TermsRow.memory_id).where(older).order_by(TermsRow.memory_id).limit(limit)).all()
+        return memories(session, user_id, after=("", ""), limit=limit, ids=ids) if ids else []
 
     async def repair(self, wanted: Sequence[Repair]) -> list[str]:
         users = sorted({one.user_id for one in wanted})
         return await self._database.write(users, lambda session: repair(session, wanted))
 
-    async def orphans(self, user_id: str | None) -> tuple[dict[str, int], int]:
+    @reads
+    def orphans(self, session: Session, user_id: str | None) -> tuple[dict[str, int], int]:
         """Count rows whose parent is missing, by table, and dangling `superseded_by` references."""
-        async with self._database.reading(user_id) as session:
-            return await orphans(session, user_id), await dangling(session, user_id)
+        return orphans(session, user_id), dangling(session, user_id)
 
     async def remove_orphans(self, user_id: str | None) -> tuple[Mapping[str, int], int]:
         """Remove rows whose parent is missing, and clear dangling `superseded_by` references."""
 
-        async def work(session: Session) -> tuple[Mapping[str, int], int]:
-            return await remove_orphans(session, user_id), await let_go(session, user_id)
+        def work(session: Session) -> tuple[Mapping[str, int], int]:
+            return remove_orphans(session, user_id), let_go(session, user_id)
 
         return await self._database.write([user_id or SHARED], work)

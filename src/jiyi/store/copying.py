@@ -2,21 +2,23 @@
 primary keys, so an interrupted copy continues after the last row that exists."""
 
 import json
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import aclosing
 from datetime import datetime
 from functools import partial
 from hashlib import sha256
 from typing import Any
 
 import numpy as np
-from sqlalchemy import ColumnElement, Select, Table, and_, delete, func, insert, not_, select, tuple_
+from sqlalchemy import ColumnElement, Table, and_, delete, func, insert, not_, select, tuple_
+from sqlalchemy.orm import Session
 
 from ..errors import InvalidInput, StoreError
 from ..models import Migration, to_micros, utc_now
 from .contract import Advance
 from .database import Database
 from .secrets import SecretRow
-from .session import Session
+from .sqlite import SqliteDatabase
 from .tables import SHARED, FileRow, PackedIndexRow
 from .types import METADATA
 
@@ -69,13 +71,12 @@ async def _claim(source: Database, target: Database) -> bool:
     return True
 
 
-async def _insert(session: Session, table: Table, rows: list[dict[str, Any]]) -> None:
-    await session.execute(insert(table), rows)
+def _insert(session: Session, table: Table, rows: list[dict[str, Any]]) -> None:
+    session.execute(insert(table), rows)
 
 
 async def _mark(store: Database) -> str | None:
-    async with store.reading(None) as session:
-        return await session.scalar(select(FileRow.checksum).where(_is_mark()))
+    return await store.read(None, lambda session: session.scalar(select(FileRow.checksum).where(_is_mark())))
 
 
 def _is_mark() -> ColumnElement[bool]:
@@ -94,8 +95,8 @@ def _rows_of(table: Table) -> ColumnElement[bool] | None:
 async def _count(store: Database, table: Table) -> int:
     statement = select(func.count()).select_from(table)
     kept = _rows_of(table)
-    async with store.reading(None) as session:
-        return await session.scalar(statement if kept is None else statement.where(kept)) or 0
+    counting = statement if kept is None else statement.where(kept)
+    return await store.read(None, lambda session: session.scalar(counting)) or 0
 
 
 async def _last(store: Database, table: Table) -> tuple[Any, ...] | None:
@@ -103,59 +104,66 @@ async def _last(store: Database, table: Table) -> tuple[Any, ...] | None:
     key = table.primary_key.columns
     statement = select(*key).order_by(*(column.desc() for column in key)).limit(1)
     kept = _rows_of(table)
-    async with store.reading(None) as session:
-        row = await session.first(statement if kept is None else statement.where(kept))
+    newest = statement if kept is None else statement.where(kept)
+    row = await store.read(None, lambda session: session.execute(newest).first())
     return None if row is None else tuple(row)
 
 
 async def _chunks(store: Database, table: Table, last: tuple[Any, ...] | None) -> AsyncIterator[list[dict[str, Any]]]:
-    """Yield the rows after a primary key in chunks. Each has its own session, because a large copy may take hours."""
-    key = list(table.primary_key.columns)
-    kept = _rows_of(table)
-    while True:
-        statement = select(table).order_by(*key).limit(AT_ONCE)
-        if kept is not None:
-            statement = statement.where(kept)
-        if last is not None:
-            statement = statement.where(tuple_(*key) > tuple_(*last) if len(key) > 1 else key[0] > last[0])
-        async with store.reading(None) as session:
-            rows = await _rows(session, statement)
-        if not rows:
-            return
+    """Yield the rows after a primary key in chunks. Each is read on its own, because a large copy may take hours."""
+    while rows := await store.read(None, partial(_chunk, table=table, last=last)):
         yield rows
-        last = tuple(rows[-1][column.name] for column in key)
+        last = _key_of(table, rows[-1])
 
 
-async def _rows(session: Session, statement: Select[Any]) -> list[dict[str, Any]]:
-    return [row._asdict() for row in await session.rows(statement)]
+def _chunk(session: Session, table: Table, last: tuple[Any, ...] | None) -> list[dict[str, Any]]:
+    key = list(table.primary_key.columns)
+    statement = select(table).order_by(*key).limit(AT_ONCE)
+    kept = _rows_of(table)
+    if kept is not None:
+        statement = statement.where(kept)
+    if last is not None:
+        statement = statement.where(tuple_(*key) > tuple_(*last) if len(key) > 1 else key[0] > last[0])
+    return [dict(row) for row in session.execute(statement).mappings()]
+
+
+def _key_of(table: Table, row: Mapping[str, Any]) -> tuple[Any, ...]:
+    return tuple(row[column.name] for column in table.primary_key.columns)
+
+
+def _all_chunks(session: Session) -> Iterator[tuple[Table, list[dict[str, Any]]]]:
+    for table in TABLES:
+        last = None
+        while rows := _chunk(session, table, last):
+            yield table, rows
+            last = _key_of(table, rows[-1])
 
 
 async def copy(source: Database, target: Database, advance: Advance) -> dict[str, int]:
     """Copy a snapshot of all rows into an empty store that nobody else uses; return the number by table."""
-    counted: dict[str, int] = {}
-    async with source.snapshot(None) as session:
-        whole = sum([await session.scalar(select(func.count()).select_from(table)) or 0 for table in TABLES])
-        for table in TABLES:
-            counted[table.name] = 0
-            async for rows in _pages(session, table):
-                await target.write([SHARED], partial(_insert, table=table, rows=rows))
-                counted[table.name] += len(rows)
-                advance(f"copying {table.name}", sum(counted.values()), whole)
+    whole = sum([await _count(source, table) for table in TABLES])
+    counted = {table.name: 0 for table in TABLES}
+    async with aclosing(source.pages(None, _all_chunks)) as pages:
+        async for table, rows in pages:
+            await target.write([SHARED], partial(_insert, table=table, rows=rows))
+            counted[table.name] += len(rows)
+            done = sum(counted.values())
+            advance(f"copying {table.name}", done, max(done, whole))
     await target.finish_copy()
     return counted
 
 
-async def replace(source: Database, target: Database, advance: Advance) -> dict[str, int]:
-    """Replace the rows of a store by those of another in one transaction; return the number by table."""
+async def replace(source: SqliteDatabase, target: Database, advance: Advance) -> dict[str, int]:
+    """Replace the rows of a store by those of a file in one transaction; return the number by table."""
     counts = {table.name: await _count(source, table) for table in TABLES}
 
-    async def work(session: Session) -> None:
+    def work(session: Session) -> None:
         for table in (PackedIndexRow.__table__, *reversed(TABLES)):
-            await session.execute(delete(table))
+            session.execute(delete(table))
         done = 0
-        for table in TABLES:
-            async for rows in _chunks(source, table, None):
-                await _insert(session, table, rows)
+        with source.session() as reading:
+            for table, rows in _all_chunks(reading):
+                _insert(session, table, rows)
                 done += len(rows)
                 advance(f"restoring {table.name}", done, sum(counts.values()))
 
@@ -166,15 +174,6 @@ async def replace(source: Database, target: Database, advance: Advance) -> dict[
 
 async def is_empty(store: Database) -> bool:
     return not any([await _count(store, table) for table in TABLES])
-
-
-async def _pages(session: Session, table: Table) -> AsyncIterator[list[dict[str, Any]]]:
-    key = list(table.primary_key.columns)
-    page = statement = select(table).order_by(*key).limit(AT_ONCE)
-    while rows := await _rows(session, page):
-        yield rows
-        last = [rows[-1][column.name] for column in key]
-        page = statement.where(tuple_(*key) > tuple_(*last) if len(key) > 1 else key[0] > last[0])
 
 
 async def _compare(source: Database, target: Database, advance: Advance, whole: int) -> dict[str, tuple[int, str]]:

@@ -1,25 +1,21 @@
 """State that an `add` depends on: read before it is derived, and checked again in its transaction."""
 
-import json
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import lru_cache
 from typing import Any
 
 import sqlalchemy as sa
+from sqlalchemy.orm import Session
 
-from ..ids import erased
-from .contract import BY_A_PERSON, SCOPE, Addition, SlotEntry, Source
+from .contract import BY_A_PERSON, Addition, SlotEntry, Source
 from .database import chunks, from_row
-from .erasures import LAST_ERASURE, NEVER
+from .erasures import NEVER, last_erasure
 from .memories import IS_KNOWN
-from .session import Session
-from .tables import ChangeRow, EmbeddingRow, MemoryRow, MemorySourceRow, MessageRow, RelationRow, RevisionRow, UnitRow
-from .types import Instant
-
-AT_ONCE = 500  # values in one IN list
+from .messages import in_scope, nulls_of, scope_values
+from .tables import EmbeddingRow, MemoryRow, MemorySourceRow, MessageRow, RelationRow, RevisionRow, UnitRow
 
 
 @dataclass(slots=True)
@@ -38,162 +34,71 @@ class Dependencies:
     versions: dict[str, int] = field(default_factory=dict)  # of the memories that effects refer to
     sources: set[tuple[str, str]] = field(default_factory=set)
     relations: set[tuple[str, str, str]] = field(default_factory=set)
-    units: dict[str, tuple[list[str], int, int]] = field(default_factory=dict)  # participants, start, end
+    units: dict[str, tuple[list[str], datetime, datetime]] = field(default_factory=dict)  # participants, start, end
 
 
-_USER: sa.BindParameter[str] = sa.bindparam("user_id")
+# Built once: every `add` runs some of them, and building a statement takes longer than running it.
+def _named(column: Any, *more: Any) -> sa.Select[Any]:
+    """Select a column and others of the user's rows in which it has one of some values."""
+    mine = column.table.c.user_id == sa.bindparam("user_id")
+    return sa.select(column, *more).where(mine, column.in_(sa.bindparam("values", expanding=True)))
 
 
-def _in(name: str) -> sa.BindParameter[list[str]]:
-    return sa.bindparam(name, expanding=True)
+_memory = MemoryRow
+_MESSAGES, _DELIVERED = _named(MessageRow.id), _named(MessageRow.dedupe_hash)
+_EXPIRED = sa.and_(_memory.status == "active", _memory.expires_at <= sa.bindparam("now"))
+_SAME = _named(_memory.dedupe_hash, _memory.id, IS_KNOWN, _EXPIRED)
+_EMBEDDED = _named(EmbeddingRow.memory_id).where(EmbeddingRow.part == 0, EmbeddingRow.model == sa.bindparam("model"))
+_KEYS = _named(_memory.memory_key)
+_SLOTS = _named(_memory.slot, _memory.id, _memory.version).where(_memory.status == "active")
+_VERSIONS = _named(_memory.id, _memory.version)
+_SOURCES = _named(MemorySourceRow.memory_id, MemorySourceRow.message_id)
+_RELATIONS = _named(RelationRow.memory_id, RelationRow.target_id, RelationRow.relation_type)
+_UNITS = _named(UnitRow.id, UnitRow.participants, UnitRow.started_at, UnitRow.ended_at)
 
 
-def _part(name: str, key: Any, value: Any, *, text: Any = None, number: Any = None, end: Any = None) -> sa.Select[Any]:
-    return sa.select(
-        sa.literal(name, literal_execute=True),
-        key,
-        value,
-        sa.cast(sa.null() if text is None else text, sa.String),
-        sa.cast(sa.null() if number is None else sa.type_coerce(number, sa.BigInteger), sa.BigInteger),
-        sa.cast(sa.null() if end is None else sa.type_coerce(end, sa.BigInteger), sa.BigInteger),
-    )
+@lru_cache(maxsize=8)
+def _last_message(nulls: frozenset[str]) -> sa.Select[str]:
+    """Select the last message of a scope in which some columns are NULL."""
+    return sa.select(sa.func.max(MessageRow.id)).where(MessageRow.user_id == sa.bindparam("user_id"), *in_scope(nulls))
 
 
-_memory, _message = MemoryRow, MessageRow
-_HAS_VECTOR = sa.and_(EmbeddingRow.part == 0, EmbeddingRow.model == sa.bindparam("model"))
-# Not a join: before PostgreSQL has statistics of a new user, it compares every memory with every vector.
-_vector_of_memory = (
-    sa.select(EmbeddingRow.part)
-    .where(EmbeddingRow.user_id == _USER, EmbeddingRow.memory_id == _memory.id, _HAS_VECTOR)
-    .correlate(MemoryRow)
-    .scalar_subquery()
-)
-_ERASED = _part("epoch", sa.literal(""), ChangeRow.memory_id).where(LAST_ERASURE)
-_PARTS: dict[str, sa.Select[Any]] = {
-    "cited": _part("cited", _message.id, _message.id).where(_message.user_id == _USER, _message.id.in_(_in("cited"))),
-    "delivered": _part("delivered", _message.id, _message.id).where(
-        _message.user_id == _USER, _message.dedupe_hash.in_(_in("delivered"))
-    ),
-    "known": _part("known", _memory.dedupe_hash, _memory.id).where(
-        _memory.user_id == _USER, _memory.dedupe_hash.in_(_in("known")), IS_KNOWN
-    ),
-    "met": _part("embedded", EmbeddingRow.memory_id, EmbeddingRow.memory_id).where(
-        EmbeddingRow.user_id == _USER, EmbeddingRow.memory_id.in_(_in("met")), _HAS_VECTOR
-    ),
-    "said": _part("embedded", _memory.id, _memory.id).where(
-        _memory.user_id == _USER, _memory.dedupe_hash.in_(_in("said")), _vector_of_memory == 0
-    ),
-    "expired": _part("expired", _memory.dedupe_hash, _memory.id).where(
-        _memory.user_id == _USER,
-        _memory.dedupe_hash.in_(_in("expired")),
-        _memory.status == "active",
-        _memory.expires_at <= sa.bindparam("now", type_=Instant()),
-    ),
-    "key": _part("key", _memory.memory_key, _memory.id).where(
-        _memory.user_id == _USER, _memory.memory_key.in_(_in("key"))
-    ),
-    "slot": _part("slot", _memory.slot, _memory.id, number=_memory.version).where(
-        _memory.user_id == _USER, _memory.slot.in_(_in("slot")), _memory.status == "active"
-    ),
-    "memory": _part("memory", _memory.id, _memory.id, number=_memory.version).where(
-        _memory.user_id == _USER, _memory.id.in_(_in("memory"))
-    ),
-    "source": _part("source", MemorySourceRow.memory_id, MemorySourceRow.message_id).where(
-        MemorySourceRow.user_id == _USER, MemorySourceRow.memory_id.in_(_in("source"))
-    ),
-    "relation": _part("relation", RelationRow.memory_id, RelationRow.target_id, text=RelationRow.relation_type).where(
-        RelationRow.user_id == _USER, RelationRow.memory_id.in_(_in("relation"))
-    ),
-    "unit": _part(
-        "unit", UnitRow.id, UnitRow.id, text=UnitRow.participants, number=UnitRow.started_at, end=UnitRow.ended_at
-    ).where(UnitRow.user_id == _USER, UnitRow.id.in_(_in("unit"))),
-}
-
-
-@lru_cache(maxsize=256)
-def _statement(parts: tuple[str, ...], nulls: tuple[str, ...] | None) -> Any:
-    """Return the union of some parts; built once, because building costs as much as running it. `nulls`: the columns of
-    the message's scope that are NULL; None if the last message of the scope is not needed."""
-    selects = [_ERASED, *(_PARTS[name] for name in parts)]
-    if nulls is not None:
-        scope = [
-            column.is_(None) if name in nulls else column == sa.bindparam(name)
-            for name, column in ((name, getattr(_message, name)) for name in SCOPE)
-        ]
-        selects.append(_part("last", sa.literal(""), sa.func.max(_message.id)).where(_message.user_id == _USER, *scope))
-    return sa.union_all(*selects)
-
-
-async def look_up(session: Session, addition: Addition) -> Dependencies:
-    """Read everything that the addition depends on; one statement unless it is very large."""
+def look_up(session: Session, addition: Addition) -> Dependencies:
+    """Read everything that the addition depends on."""
     effects = addition.effects
-    hashes = [new.dedupe_hash for new in addition.memories]
-    lists: dict[str, list[str]] = {
-        "cited": sorted(cited_messages(addition)),
-        "delivered": [message.dedupe_hash for message in addition.messages if message.dedupe_hash is not None],
-        "known": hashes,
-        "met": list(addition.met),
-        "said": hashes,
-        "expired": hashes,
-        "key": [new.memory_key for new in addition.memories if new.memory_key != new.id],
-        "slot": list(effects.slots),
-        "memory": sorted(_referred(addition)),
-        "source": list(effects.evidence),
-        "relation": sorted({one.memory_id for one in effects.relations}),
-        "unit": [part.id for part in addition.units],
-    }
-    common = {
-        "user_id": addition.user_id,
-        "erased": erased(addition.user_id),
-        "session_id": addition.session_id,
-        "agent_id": addition.agent_id,
-        "group_id": addition.group_id,
-        "model": addition.model,
-        "now": addition.at,
-    }
-    follows = addition.follows is not None
-    found = Dependencies(slots={slot: {} for slot in effects.slots})
-    start = 0
-    while True:
-        some = {name: values[start : start + AT_ONCE] for name, values in lists.items() if len(values) > start}
-        nulls = tuple(name for name in SCOPE if common[name] is None) if follows and start == 0 else None
-        if not some and nulls is None and start:
-            return found
-        [lines] = await session.select((_statement(tuple(some), nulls), {**common, **some}))
-        for line in lines:
-            if line[0] == "epoch":
-                found.epoch = line[2]
-            else:
-                _note(found, *line)
-        start += AT_ONCE
+    epoch, _ = last_erasure(session, addition.user_id)
+    found = Dependencies(epoch=epoch, slots={slot: {} for slot in effects.slots})
 
+    def rows(statement: sa.Select[Any], values: Iterable[str], **more: Any) -> Iterator[Any]:
+        for some in chunks(list(values)):
+            yield from session.execute(statement, {"user_id": addition.user_id, "values": some, **more})
 
-def _note(found: Dependencies, part: str, key: str, value: str, text: str | None, number: int, end: int) -> None:
-    match part:
-        case "last":
-            found.last_message = value
-        case "cited":
-            found.messages.add(value)
-        case "delivered":
-            found.delivered = True
-        case "known":
-            found.known[key] = value
-        case "embedded":
-            found.embedded.add(value)
-        case "expired":
-            found.expired.add(key)
-        case "key":
-            found.taken_keys.add(key)
-        case "slot":
-            found.slots[key][value] = number
-        case "memory":
-            found.versions[key] = number
-        case "source":
-            found.sources.add((key, value))
-        case "relation":
-            found.relations.add((key, value, text or ""))
-        case "unit":
-            found.units[key] = (json.loads(text or "[]"), number, end)
+    if addition.follows is not None:
+        found.last_message = session.scalar(_last_message(nulls_of(addition)), scope_values(addition))
+    found.messages = {name for (name,) in rows(_MESSAGES, sorted(cited_messages(addition)))}
+    said = (message.dedupe_hash for message in addition.messages if message.dedupe_hash is not None)
+    found.delivered = any(True for _ in rows(_DELIVERED, said))
+    ids = list(addition.met)
+    for text_hash, memory_id, known, over in rows(
+        _SAME, [new.dedupe_hash for new in addition.memories], now=addition.at
+    ):
+        ids.append(memory_id)
+        if known:
+            found.known[text_hash] = memory_id
+        if over:
+            found.expired.add(text_hash)
+    found.embedded = {memory_id for (memory_id,) in rows(_EMBEDDED, ids, model=addition.model)}
+    keys = (new.memory_key for new in addition.memories if new.memory_key != new.id)
+    found.taken_keys = {key for (key,) in rows(_KEYS, keys)}
+    for slot, memory_id, version in rows(_SLOTS, effects.slots):
+        found.slots[slot][memory_id] = version
+    found.versions = dict(tuple(row) for row in rows(_VERSIONS, sorted(_referred(addition))))
+    found.sources = {tuple(row) for row in rows(_SOURCES, effects.evidence)}
+    related = sorted({one.memory_id for one in effects.relations})
+    found.relations = {tuple(row) for row in rows(_RELATIONS, related)}
+    units = rows(_UNITS, [part.id for part in addition.units])
+    found.units = {unit_id: (people, start, end) for unit_id, people, start, end in units}
+    return found
 
 
 def cited_messages(addition: Addition) -> set[str]:
@@ -221,8 +126,10 @@ _SLOT_ENTRY = [column for column in MemoryRow.__table__.columns if column.name i
 _TOLD = (MemorySourceRow.message_id, MemorySourceRow.span_start, MemorySourceRow.span_end)
 
 
-async def slots(session: Session, user_id: str, wanted: Sequence[str]) -> list[SlotEntry]:
+def slots(session: Session, user_id: str, wanted: Sequence[str]) -> list[SlotEntry]:
     """Return the active memories of these slots, also ended ones, with the messages that told them."""
+    if not wanted:
+        return []
     edited = (
         sa.select(sa.func.max(RevisionRow.changed_at))
         .where(
@@ -244,7 +151,7 @@ async def slots(session: Session, user_id: str, wanted: Sequence[str]) -> list[S
             .where(MemoryRow.user_id == user_id, MemoryRow.slot.in_(some), MemoryRow.status == "active")
             .order_by(MemoryRow.valid_from, MemoryRow.id, MemorySourceRow.message_id)
         )
-        for row in await session.rows(statement):
+        for row in session.execute(statement):
             if row.id not in found:
                 found[row.id] = from_row(SlotEntry, row, told=())
             if row.sent_at is not None:

@@ -10,22 +10,22 @@ from types import SimpleNamespace
 from typing import Any
 
 from sqlalchemy import ColumnElement, Row, Select, and_, bindparam, delete, or_, select, update
+from sqlalchemy.orm import Session
 
 from ..errors import InvalidInput, VersionConflict
 from ..models import MemoryItem, Revision
 from . import memories
 from .contract import Change, ChangedMemory, Past
-from .database import ITS_USER, Inserts, Repository, chunks, from_row, writes
+from .database import Inserts, Repository, Values, chunks, from_row, reads, writes
 from .entries import INDEX_TABLES, index_values
 from .memories import known_by_hash, memory_row
-from .session import Session, Values
 from .tables import MemoryRow, MessageRow, RelationRow, RevisionRow
 
 
-async def retire_expired(session: Session, user_id: str, hashes: Sequence[str], at: datetime, *, but: str = "") -> None:
+def retire_expired(session: Session, user_id: str, hashes: Sequence[str], at: datetime, *, but: str = "") -> None:
     """Archive expired memories with these hashes, so that the same text can be added again; `but` is left out."""
     for some in chunks(hashes):
-        expired = await session.rows(
+        expired = session.execute(
             select(MemoryRow).where(
                 MemoryRow.user_id == user_id,
                 MemoryRow.dedupe_hash.in_(some),
@@ -33,22 +33,22 @@ async def retire_expired(session: Session, user_id: str, hashes: Sequence[str], 
                 MemoryRow.status == "active",
                 MemoryRow.expires_at <= at,
             )
-        )
+        ).all()
         for row in expired:
             change = Change(
                 values={"status": "archived"}, action="archive", actor="system", reason="it had expired", at=at
             )
-            await _apply(session, row, change)
+            _apply(session, row, change)
 
 
-async def _refuse_twin(session: Session, row: Row[MemoryRow], change: Change) -> None:
+def _refuse_twin(session: Session, row: Row[MemoryRow], change: Change) -> None:
     """Raise if another current memory has the same text."""
     said = change.dedupe_hash or row.dedupe_hash
     status, valid_to = (change.values.get(name, getattr(row, name)) for name in ("status", "valid_to"))
     if said is None or status != "active" or valid_to is not None:
         return
-    await retire_expired(session, row.user_id, [said], change.at, but=row.id)
-    twin = (await known_by_hash(session, row.user_id, [said], change.at)).get(said, row.id)
+    retire_expired(session, row.user_id, [said], change.at, but=row.id)
+    twin = (known_by_hash(session, row.user_id, [said], change.at)).get(said, row.id)
     if twin != row.id:
         raise InvalidInput("content", f"memory {twin} says the same already: change or delete that one")
 
@@ -69,13 +69,13 @@ def revision_values(
     }
 
 
-async def _apply(session: Session, row: Row[MemoryRow], change: Change) -> None:
+def _apply(session: Session, row: Row[MemoryRow], change: Change) -> None:
     inserts = Inserts()
-    await apply_changes(session, row.user_id, [(row, change)], inserts)
-    await inserts.run(session)
+    apply_changes(session, row.user_id, [(row, change)], inserts)
+    inserts.run(session)
 
 
-async def apply_changes(
+def apply_changes(
     session: Session, user_id: str, changes: Sequence[tuple[Row[MemoryRow], Change]], inserts: Inserts
 ) -> None:
     """Change memories; add their revisions, index entries and feed entries to `inserts`."""
@@ -100,11 +100,11 @@ async def apply_changes(
         {"memory": memory_id, **{f"new_{name}": getattr(state, name) for name in columns}}
         for memory_id, state in states.items()
     ]
-    await session.execute(statement, changed)
+    session.execute(statement, changed)
     reindexed = {row.id: change.index for row, change in changes if change.index is not None}
     for some in chunks(list(reindexed)):
         for table in INDEX_TABLES:
-            await session.execute(delete(table).where(table.user_id == user_id, table.memory_id.in_(some)))
+            session.execute(delete(table).where(table.user_id == user_id, table.memory_id.in_(some)))
     for memory_id, index in reindexed.items():
         inserts.add_tables(index_values(user_id, memory_id, index))
     inserts.add(RevisionRow, revisions)
@@ -121,59 +121,57 @@ def _new_values(change: Change) -> Values:
     return found
 
 
-async def bring_back(session: Session, row: Row[MemoryRow], actor: str, reason: str, at: datetime) -> None:
+def bring_back(session: Session, row: Row[MemoryRow], actor: str, reason: str, at: datetime) -> None:
     """Restore an archived memory."""
     change = Change(values={"status": "active"}, action="restore", actor=actor, reason=reason, at=at)
-    await _apply(session, row, change)
+    _apply(session, row, change)
 
 
-async def reopen(session: Session, row: Row[MemoryRow], actor: str, reason: str, at: datetime) -> None:
+def reopen(session: Session, row: Row[MemoryRow], actor: str, reason: str, at: datetime) -> None:
     """Let an ended memory hold again."""
     values = {"valid_to": None, "superseded_by": None}
-    await _apply(session, row, Change(values=values, action="restore", actor=actor, reason=reason, at=at))
+    _apply(session, row, Change(values=values, action="restore", actor=actor, reason=reason, at=at))
 
 
 class Edits(Repository):
     """Changes of memories."""
 
-    @writes(ITS_USER)
-    async def update(self, session: Session, user_id: str, memory_id: str, change: Change, version: int | None) -> None:
+    @writes
+    def update(self, session: Session, user_id: str, memory_id: str, change: Change, version: int | None) -> None:
         """Change a memory; with a version, only if it still has that version."""
-        row = await memory_row(session, user_id, memory_id)
+        row = memory_row(session, user_id, memory_id)
         if version is not None and row.version != version:
             raise VersionConflict(memory_id, version, row.version)
-        await _refuse_twin(session, row, change)
-        await _apply(session, row, change)
+        _refuse_twin(session, row, change)
+        _apply(session, row, change)
 
     async def update_all(self, wanted: Sequence[tuple[str, ChangedMemory]]) -> None:
         """Change memories of users in one transaction; nothing if one of them does not exist or has another version."""
 
-        async def work(session: Session) -> None:
+        def work(session: Session) -> None:
             for user_id, one in wanted:
-                row = await memory_row(session, user_id, one.id)
+                row = memory_row(session, user_id, one.id)
                 if one.version is not None and row.version != one.version:
                     raise VersionConflict(one.id, one.version, row.version)
-                await _refuse_twin(session, row, one.change)
-                await _apply(session, row, one.change)
+                _refuse_twin(session, row, one.change)
+                _apply(session, row, one.change)
 
         await self._database.write(sorted({user_id for user_id, _ in wanted}), work)
 
-    @writes(ITS_USER)
-    async def update_many(
-        self, session: Session, user_id: str, wanted: Sequence[ChangedMemory]
-    ) -> list[tuple[str, str]]:
+    @writes
+    def update_many(self, session: Session, user_id: str, wanted: Sequence[ChangedMemory]) -> list[tuple[str, str]]:
         """Change memories that still have their version; return the others, with the reason."""
         left: list[tuple[str, str]] = []
         for one in wanted:
-            row = await session.first(select(MemoryRow).where(MemoryRow.user_id == user_id, MemoryRow.id == one.id))
+            row = session.execute(select(MemoryRow).where(MemoryRow.user_id == user_id, MemoryRow.id == one.id)).first()
             try:
                 if row is None:
                     left.append((one.id, "it is gone"))
                 elif one.version is not None and row.version != one.version:
                     left.append((one.id, f"it was changed meanwhile, to version {row.version}"))
                 else:
-                    await _refuse_twin(session, row, one.change)
-                    await _apply(session, row, one.change)
+                    _refuse_twin(session, row, one.change)
+                    _apply(session, row, one.change)
             except InvalidInput as error:
                 left.append((one.id, error.problem))
         return left
@@ -228,12 +226,12 @@ def _memories(user_id: str, ids: Iterable[str]) -> Select[MemoryRow]:
     return select(MemoryRow).where(MemoryRow.user_id == user_id, MemoryRow.id.in_(list(ids)))
 
 
-async def _last_change(session: Session, what: Undoing) -> Versions:
-    row = await memories.memory_row(session, what.user_id, what.memory_id or "")
+def _last_change(session: Session, what: Undoing) -> Versions:
+    row = memories.memory_row(session, what.user_id, what.memory_id or "")
     return {row.id: {row.version}}
 
 
-async def _changes(session: Session, what: Undoing) -> Versions:
+def _changes(session: Session, what: Undoing) -> Versions:
     user_id = what.user_id
     statement = select(RevisionRow.memory_id, RevisionRow.version).where(RevisionRow.user_id == user_id)
     if what.after is not None:
@@ -245,7 +243,7 @@ async def _changes(session: Session, what: Undoing) -> Versions:
     if what.session_id is not None or what.metadata:
         statement = statement.where(_learned_from(what))
     found: Versions = defaultdict(set)
-    for memory_id, version in await session.rows(statement):
+    for memory_id, version in session.execute(statement):
         found[memory_id].add(version)
     return found
 
@@ -266,7 +264,7 @@ def _learned_from(what: Undoing) -> ColumnElement[bool]:
     return or_(made, and_(worked_out, or_(*(RevisionRow.changed_at.in_(some) for some in moments))))
 
 
-async def _add_compressed(session: Session, user_id: str, found: Versions) -> None:
+def _add_compressed(session: Session, user_id: str, found: Versions) -> None:
     """Add compressed memories that contain removed ones, and restore their other members."""
     seen: set[str] = set()
     while new := [memory_id for memory_id, versions in found.items() if 1 in versions and memory_id not in seen]:
@@ -274,27 +272,27 @@ async def _add_compressed(session: Session, user_id: str, found: Versions) -> No
         for some in chunks(new):
             either = or_(RelationRow.target_id.in_(some), RelationRow.memory_id.in_(some))
             refined = (RelationRow.user_id == user_id, RelationRow.relation_type == "refines", either)
-            wholes = set(await session.scalars(select(RelationRow.memory_id).where(*refined).distinct()))
-            for whole in await session.rows(_memories(user_id, wholes)):
+            wholes = set(session.scalars(select(RelationRow.memory_id).where(*refined).distinct()))
+            for whole in session.execute(_memories(user_id, wholes)):
                 if "compressed" in whole.data:
-                    await _take_apart(session, whole, found)
+                    _take_apart(session, whole, found)
 
 
-async def _take_apart(session: Session, whole: Row[MemoryRow], found: Versions) -> None:
+def _take_apart(session: Session, whole: Row[MemoryRow], found: Versions) -> None:
     found.setdefault(whole.id, set()).add(1)
     parts = select(RelationRow.target_id).where(
         RelationRow.user_id == whole.user_id,
         RelationRow.memory_id == whole.id,
         RelationRow.relation_type == "refines",
     )
-    archived = await session.rows(
+    archived = session.execute(
         select(RevisionRow.memory_id, RevisionRow.version).where(
             RevisionRow.user_id == whole.user_id,
             RevisionRow.memory_id.in_(parts),
             RevisionRow.action == "archive",
             RevisionRow.changed_at == whole.created_at,
         )
-    )
+    ).all()
     for memory_id, version in archived:
         found.setdefault(memory_id, set()).add(version)
 
@@ -317,57 +315,57 @@ def revisions(rows: Sequence[Row[RevisionRow]], row: Row[MemoryRow]) -> list[Rev
 class History(Repository):
     """The revisions of memories."""
 
-    async def get(self, user_id: str, memory_id: str) -> list[Revision]:
-        async with self._database.reading(user_id) as session:
-            row = await memories.memory_row(session, user_id, memory_id)
-            changes = await session.rows(
-                select(RevisionRow)
-                .where(RevisionRow.user_id == user_id, RevisionRow.memory_id == row.id)
+    @reads
+    def get(self, session: Session, user_id: str, memory_id: str) -> list[Revision]:
+        row = memories.memory_row(session, user_id, memory_id)
+        changes = session.execute(
+            select(RevisionRow)
+            .where(RevisionRow.user_id == user_id, RevisionRow.memory_id == row.id)
+            .order_by(RevisionRow.version)
+        ).all()
+        return revisions(changes, row)
+
+    @reads
+    def touched(self, session: Session, what: Undoing) -> list[Touched]:
+        """Return the selected memories by id."""
+        found = _last_change(session, what) if what.memory_id is not None else _changes(session, what)
+        _add_compressed(session, what.user_id, found)
+        result: list[Touched] = []
+        for some in chunks(sorted(found)):
+            items = {item.id: item for item in memories.items(session, what.user_id, some)}
+            found_rows = {row.id: row for row in session.execute(_memories(what.user_id, some)).all()}
+            history: dict[str, list[Row[RevisionRow]]] = defaultdict(list)
+            mine = (RevisionRow.user_id == what.user_id, RevisionRow.memory_id.in_(some))
+            for revision in session.execute(select(RevisionRow).where(*mine).order_by(RevisionRow.version)):
+                history[revision.memory_id].append(revision)
+            result += [
+                Touched(
+                    memory=items[memory_id],
+                    revisions=tuple(revisions(history[memory_id], found_rows[memory_id])),
+                    selected=frozenset(found[memory_id]),
+                )
+                for memory_id in some
+                if memory_id in items
+            ]
+        return result
+
+    @reads
+    def since(self, session: Session, user_id: str, versions: Mapping[str, int]) -> dict[str, list[Past]]:
+        """Return the changes of memories after these versions."""
+        found: dict[str, list[Past]] = {memory_id: [] for memory_id in versions}
+        for some in chunks(list(versions)):
+            statement = (
+                select(
+                    RevisionRow.memory_id,
+                    RevisionRow.version,
+                    RevisionRow.action,
+                    RevisionRow.actor,
+                    RevisionRow.before,
+                )
+                .where(RevisionRow.user_id == user_id, RevisionRow.memory_id.in_(some))
                 .order_by(RevisionRow.version)
             )
-            return revisions(changes, row)
-
-    async def touched(self, what: Undoing) -> list[Touched]:
-        """Return the selected memories by id."""
-        async with self._database.reading(what.user_id) as session:
-            found = await _last_change(session, what) if what.memory_id is not None else await _changes(session, what)
-            await _add_compressed(session, what.user_id, found)
-            result: list[Touched] = []
-            for some in chunks(sorted(found)):
-                items = {item.id: item for item in await memories.items(session, what.user_id, some)}
-                found_rows = {row.id: row for row in await session.rows(_memories(what.user_id, some))}
-                history: dict[str, list[Row[RevisionRow]]] = defaultdict(list)
-                mine = (RevisionRow.user_id == what.user_id, RevisionRow.memory_id.in_(some))
-                for revision in await session.rows(select(RevisionRow).where(*mine).order_by(RevisionRow.version)):
-                    history[revision.memory_id].append(revision)
-                result += [
-                    Touched(
-                        memory=items[memory_id],
-                        revisions=tuple(revisions(history[memory_id], found_rows[memory_id])),
-                        selected=frozenset(found[memory_id]),
-                    )
-                    for memory_id in some
-                    if memory_id in items
-                ]
-            return result
-
-    async def since(self, user_id: str, versions: Mapping[str, int]) -> dict[str, list[Past]]:
-        """Return the changes of memories after these versions."""
-        async with self._database.reading(user_id) as session:
-            found: dict[str, list[Past]] = {memory_id: [] for memory_id in versions}
-            for some in chunks(list(versions)):
-                statement = (
-                    select(
-                        RevisionRow.memory_id,
-                        RevisionRow.version,
-                        RevisionRow.action,
-                        RevisionRow.actor,
-                        RevisionRow.before,
-                    )
-                    .where(RevisionRow.user_id == user_id, RevisionRow.memory_id.in_(some))
-                    .order_by(RevisionRow.version)
-                )
-                for memory_id, version, action, actor, before in await session.rows(statement):
-                    if version > versions[memory_id]:
-                        found[memory_id].append(Past(action=action, actor=actor, said=(before or {}).get("content")))
-            return found
+            for memory_id, version, action, actor, before in session.execute(statement):
+                if version > versions[memory_id]:
+                    found[memory_id].append(Past(action=action, actor=actor, said=(before or {}).get("content")))
+        return found

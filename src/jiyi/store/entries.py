@@ -20,14 +20,14 @@ from sqlalchemy import (
     select,
     tuple_,
 )
+from sqlalchemy.orm import Session
 
 from ..languages.terms import WORDS_VERSION, term_hash
 from ..models import Coverage
 from ..text.passages import passages
 from .changes import tell
 from .contract import IndexEntry, Unembedded
-from .database import ITS_USER, Inserts, Repository, chunks, ids_by_user, writes
-from .session import Session
+from .database import Inserts, Repository, chunks, ids_by_user, reads, writes
 from .tables import EmbeddingRow, KeywordRow, MemoryRow, TermsRow
 from .types import aliased
 
@@ -71,12 +71,12 @@ def vector_values(model: str | None, vectors: Iterable[NDArray[np.float32]]) -> 
     ]
 
 
-async def insert_index(session: Session, user_id: str, entries: Mapping[str, IndexEntry]) -> None:
+def insert_index(session: Session, user_id: str, entries: Mapping[str, IndexEntry]) -> None:
     """Insert the index entries of memories, by id."""
     inserts = Inserts()
     for memory_id, entry in entries.items():
         inserts.add_tables(index_values(user_id, memory_id, entry))
-    await inserts.run(session)
+    inserts.run(session)
 
 
 def vector_of_memory() -> ColumnElement[bool]:
@@ -86,18 +86,18 @@ def vector_of_memory() -> ColumnElement[bool]:
     )
 
 
-async def without_vector(session: Session, user_id: str, ids: Sequence[str], model: str) -> list[str]:
+def without_vector(session: Session, user_id: str, ids: Sequence[str], model: str) -> list[str]:
     """Return the ids without a vector of this model."""
     embedded: set[str] = set()
     for some in chunks(ids):
         statement = select(EmbeddingRow.memory_id).where(
             EmbeddingRow.user_id == user_id, EmbeddingRow.memory_id.in_(some), EmbeddingRow.model == model
         )
-        embedded.update(await session.scalars(statement))
+        embedded.update(session.scalars(statement))
     return [memory_id for memory_id in ids if memory_id not in embedded]
 
 
-async def coverage(session: Session, model: str, user_id: str | None) -> Coverage:
+def coverage(session: Session, model: str, user_id: str | None) -> Coverage:
     statement = (
         select(EmbeddingRow.model, func.count())
         .select_from(MemoryRow)
@@ -107,7 +107,7 @@ async def coverage(session: Session, model: str, user_id: str | None) -> Coverag
     )
     if user_id is not None:
         statement = statement.where(MemoryRow.user_id == user_id)
-    counted: dict[str | None, int] = dict(await session.rows(statement))
+    counted: dict[str | None, int] = dict(session.execute(statement).all())
     models = {name: number for name, number in counted.items() if name is not None}
     has_keyword = exists().where(KeywordRow.user_id == MemoryRow.user_id, KeywordRow.memory_id == MemoryRow.id)
     with_keywords = select(func.count()).select_from(MemoryRow).where(MemoryRow.status == "active", has_keyword)
@@ -120,19 +120,19 @@ async def coverage(session: Session, model: str, user_id: str | None) -> Coverag
         memories=sum(counted.values()),
         embedded=models.get(model, 0),
         models=models,
-        with_keywords=await session.scalar(with_keywords) or 0,
-        outdated=await session.scalar(outdated) or 0,
+        with_keywords=session.scalar(with_keywords) or 0,
+        outdated=session.scalar(outdated) or 0,
     )
 
 
-async def save_vectors(
+def save_vectors(
     session: Session, model: str, found: Sequence[Unembedded], vectors: Sequence[NDArray[np.float32]]
 ) -> int:
     """Save vectors of memories that were not changed meanwhile; return their number."""
     versions: dict[tuple[str, str], int] = {}
     for user_id, ids in ids_by_user((memory.user_id, memory.memory_id) for memory in found).items():
         mine = select(MemoryRow.id, MemoryRow.version).where(MemoryRow.user_id == user_id, MemoryRow.id.in_(ids))
-        versions |= {(user_id, memory_id): version for memory_id, version in await session.rows(mine)}
+        versions |= {(user_id, memory_id): version for memory_id, version in session.execute(mine).all()}
     fitting = [
         (memory, rows_of)
         for memory, rows_of in zip(found, vectors, strict=True)
@@ -147,39 +147,38 @@ async def save_vectors(
     inserts.add(EmbeddingRow, values)
     for user_id, ids in ids_by_user((memory.user_id, memory.memory_id) for memory, _ in fitting).items():
         of_these = and_(EmbeddingRow.user_id == user_id, EmbeddingRow.memory_id.in_(ids))
-        await session.execute(delete(EmbeddingRow).where(of_these))
+        session.execute(delete(EmbeddingRow).where(of_these))
         inserts.tell(user_id, ids, "update")
-    await inserts.run(session)
+    inserts.run(session)
     return len(fitting)
 
 
+# Statements that every `add` or search runs are built once: building one takes longer than running it.
 _USER: BindParameter[str] = bindparam("user_id")
-# The newest memories with one keyword; the index has them in the order of their ids.
-_holder = (
+_holder = (  # the index has them in the order of their ids
     select(KeywordRow.memory_id)
     .where(KeywordRow.user_id == _USER, KeywordRow.keyword == bindparam("word"))
     .order_by(KeywordRow.memory_id.desc())
     .limit(HOLDERS)
     .subquery()
 )
-_word = aliased(KeywordRow)
-_words_held = (
+_other = aliased(KeywordRow)
+_shared = (
     select(func.count())
     .where(
-        _word.user_id == _USER,
-        _word.memory_id == _holder.c.memory_id,
-        _word.keyword.in_(bindparam("words", expanding=True)),
+        _other.user_id == _USER,
+        _other.memory_id == _holder.c.memory_id,
+        _other.keyword.in_(bindparam("words", expanding=True)),
     )
     .correlate(_holder)
     .scalar_subquery()
 )
+# The newest current memories of a type that have a keyword and share enough of some.
 _ALIKE = (
     select(MemoryRow.id, MemoryRow.content)
     .where(
         MemoryRow.user_id == _USER,
-        MemoryRow.id.in_(
-            select(_holder.c.memory_id).where(_words_held >= bindparam("shared", type_=Integer())),
-        ),
+        MemoryRow.id.in_(select(_holder.c.memory_id).where(_shared >= bindparam("least", type_=Integer()))),
         MemoryRow.memory_type == bindparam("type"),
         MemoryRow.status == "active",
         MemoryRow.valid_to.is_(None),
@@ -192,39 +191,36 @@ _ALIKE = (
 class IndexEntries(Repository):
     """The stored index entries of memories."""
 
-    async def alike(self, user_id: str, words: Sequence[str], *, memory_type: str) -> list[tuple[str, str]]:
+    @reads
+    def alike(self, session: Session, user_id: str, words: Sequence[str], *, memory_type: str) -> list[tuple[str, str]]:
         """Return ids and texts of the newest current memories of a type that share all but one of some keywords."""
-        if not words:
-            return []
-        values = {"user_id": user_id, "words": list(words), "shared": max(1, len(words) - 1), "type": memory_type}
-        # Without one of the words at most, a memory has one of the first two.
-        found = await self._database.select(user_id, *((_ALIKE, {**values, "word": word}) for word in words[:2]))
-        texts = {memory_id: content for rows in found for memory_id, content in rows}
+        texts: dict[str, str] = {}
+        values = {"user_id": user_id, "words": list(words), "least": max(1, len(words) - 1), "type": memory_type}
+        for word in words[:2]:  # without one of the words at most, a memory has one of the first two
+            rows = session.execute(_ALIKE, {**values, "word": word})
+            texts.update((memory_id, content) for memory_id, content in rows)
         return sorted(texts.items(), reverse=True)[:ALIKE]
 
     async def coverage(self, model: str, user_id: str | None = None) -> Coverage:
-        async with self._database.reading(user_id) as session:
-            return await coverage(session, model, user_id)
+        return await self._database.read(user_id, lambda session: coverage(session, model, user_id))
 
-    async def unembedded(self, model: str, dimension: int, *, after: tuple[str, str], limit: int) -> list[Unembedded]:
+    @reads(everybody=True)
+    def unembedded(
+        self, session: Session, model: str, dimension: int, *, after: tuple[str, str], limit: int
+    ) -> list[Unembedded]:
         """Return some memories without a vector of this model and dimension, by user and id."""
-        async with self._database.reading(None) as session:
-            missing = or_(
-                EmbeddingRow.model.is_(None), EmbeddingRow.model != model, EmbeddingRow.dimension != dimension
-            )
-            statement = (
-                select(MemoryRow.user_id, MemoryRow.id, MemoryRow.version, MemoryRow.content, MemoryRow.data)
-                .outerjoin(EmbeddingRow, vector_of_memory())
-                .where(MemoryRow.status == "active", missing, tuple_(MemoryRow.user_id, MemoryRow.id) > after)
-                .order_by(MemoryRow.user_id, MemoryRow.id)
-                .limit(limit)
-            )
-            return [
-                Unembedded(
-                    user_id=user_id, memory_id=memory_id, version=version, texts=(content, *passages(content, data))
-                )
-                for user_id, memory_id, version, content, data in await session.rows(statement)
-            ]
+        missing = or_(EmbeddingRow.model.is_(None), EmbeddingRow.model != model, EmbeddingRow.dimension != dimension)
+        statement = (
+            select(MemoryRow.user_id, MemoryRow.id, MemoryRow.version, MemoryRow.content, MemoryRow.data)
+            .outerjoin(EmbeddingRow, vector_of_memory())
+            .where(MemoryRow.status == "active", missing, tuple_(MemoryRow.user_id, MemoryRow.id) > after)
+            .order_by(MemoryRow.user_id, MemoryRow.id)
+            .limit(limit)
+        )
+        return [
+            Unembedded(user_id=user_id, memory_id=memory_id, version=version, texts=(content, *passages(content, data)))
+            for user_id, memory_id, version, content, data in session.execute(statement).all()
+        ]
 
     async def save_vectors(
         self, model: str, found: Sequence[Unembedded], vectors: Sequence[NDArray[np.float32]]
@@ -232,51 +228,51 @@ class IndexEntries(Repository):
         users = sorted({memory.user_id for memory in found})
         return await self._database.write(users, lambda session: save_vectors(session, model, found, vectors))
 
-    async def get(self, user_id: str, ids: Sequence[str]) -> dict[str, IndexEntry]:
+    @reads
+    def get(self, session: Session, user_id: str, ids: Sequence[str]) -> dict[str, IndexEntry]:
         """Return stored index entries; memories without terms are left out."""
-        async with self._database.reading(user_id) as session:
-            mine = {"user_id": user_id}
-            keywords: defaultdict[str, list[tuple[str, float, str]]] = defaultdict(list)
-            vectors: dict[str, Row[EmbeddingRow]] = {}
-            terms: dict[str, Row[TermsRow]] = {}
-            for some in chunks(ids):
-                for word in await session.rows(
-                    select(KeywordRow).filter_by(**mine).where(KeywordRow.memory_id.in_(some))
-                ):
-                    keywords[word.memory_id].append((word.keyword, word.weight, word.source))
-                found = await session.rows(
-                    select(EmbeddingRow).filter_by(**mine).where(EmbeddingRow.memory_id.in_(some))
-                )
-                vectors |= {row.memory_id: row for row in found}
-                words = await session.rows(select(TermsRow).filter_by(**mine).where(TermsRow.memory_id.in_(some)))
-                terms |= {row.memory_id: row for row in words}
-            return {
-                memory_id: IndexEntry(
-                    length=row.length,
-                    asks=row.asks,
-                    kind=row.kind,
-                    salience=row.salience,
-                    hashes=row.hashes,
-                    counts=row.counts,
-                    keywords=tuple(keywords[memory_id]),
-                    near_hash=0,
-                    vector=vectors[memory_id].vector if memory_id in vectors else None,
-                    model=vectors[memory_id].model if memory_id in vectors else None,
-                )
-                for memory_id, row in terms.items()
-            }
+        mine = {"user_id": user_id}
+        keywords: defaultdict[str, list[tuple[str, float, str]]] = defaultdict(list)
+        vectors: dict[str, Row[EmbeddingRow]] = {}
+        terms: dict[str, Row[TermsRow]] = {}
+        for some in chunks(ids):
+            for word in session.execute(
+                select(KeywordRow).filter_by(**mine).where(KeywordRow.memory_id.in_(some))
+            ).all():
+                keywords[word.memory_id].append((word.keyword, word.weight, word.source))
+            found = session.execute(
+                select(EmbeddingRow).filter_by(**mine).where(EmbeddingRow.memory_id.in_(some))
+            ).all()
+            vectors |= {row.memory_id: row for row in found}
+            words = session.execute(select(TermsRow).filter_by(**mine).where(TermsRow.memory_id.in_(some))).all()
+            terms |= {row.memory_id: row for row in words}
+        return {
+            memory_id: IndexEntry(
+                length=row.length,
+                asks=row.asks,
+                kind=row.kind,
+                salience=row.salience,
+                hashes=row.hashes,
+                counts=row.counts,
+                keywords=tuple(keywords[memory_id]),
+                near_hash=0,
+                vector=vectors[memory_id].vector if memory_id in vectors else None,
+                model=vectors[memory_id].model if memory_id in vectors else None,
+            )
+            for memory_id, row in terms.items()
+        }
 
-    @writes(ITS_USER)
-    async def replace(self, session: Session, user_id: str, entries: Mapping[str, tuple[int, IndexEntry]]) -> int:
+    @writes
+    def replace(self, session: Session, user_id: str, entries: Mapping[str, tuple[int, IndexEntry]]) -> int:
         """Replace the index entries of memories that still have the given version; return their number."""
         done: dict[str, IndexEntry] = {}
         for some in chunks(list(entries)):
             mine = select(MemoryRow.id, MemoryRow.version).where(MemoryRow.user_id == user_id, MemoryRow.id.in_(some))
-            at = [memory_id for memory_id, version in await session.rows(mine) if version == entries[memory_id][0]]
+            at = [memory_id for memory_id, version in session.execute(mine).all() if version == entries[memory_id][0]]
             for table in INDEX_TABLES:
                 of_these = and_(table.user_id == user_id, table.memory_id.in_(at))
-                await session.execute(delete(table).where(of_these))
+                session.execute(delete(table).where(of_these))
             done |= {memory_id: entries[memory_id][1] for memory_id in at}
-        await insert_index(session, user_id, done)
-        await tell(session, user_id, list(done), "update")
+        insert_index(session, user_id, done)
+        tell(session, user_id, list(done), "update")
         return len(done)

@@ -9,21 +9,16 @@ from collections.abc import Mapping
 from datetime import datetime
 
 import sqlalchemy as sa
+from sqlalchemy.orm import Session
 
 from ..errors import UserErased
 from ..ids import MARKS, erased
-from .database import Repository
-from .session import Session
+from .database import Repository, reads
 from .tables import ChangeRow
 
 NEVER = ""  # epoch of a user who was never deleted
 ERASE = "erase"  # action of a deletion in the change feed
 
-# Built once: every `add` runs them.
-_MARK: sa.BindParameter[str] = sa.bindparam("erased")
-_IS_MARK = sa.and_(ChangeRow.user_id == _MARK, ChangeRow.action == ERASE)  # a user's id may look like a mark
-LAST_ERASURE = ChangeRow.seq == sa.select(sa.func.max(ChangeRow.seq)).where(_IS_MARK).scalar_subquery()
-_LAST = sa.select(ChangeRow.memory_id, ChangeRow.changed_at).where(LAST_ERASURE)
 _ALL = (
     sa.select(ChangeRow.user_id, ChangeRow.memory_id)
     .where(ChangeRow.user_id.between(MARKS, MARKS + "g"), ChangeRow.action == ERASE)  # a hash has no g
@@ -31,15 +26,23 @@ _ALL = (
 )
 
 
-async def last_erasure(session: Session, user_id: str) -> tuple[str, datetime | None]:
+_LAST = (  # built once: every `add` runs it, and building it takes longer
+    sa.select(ChangeRow.memory_id, ChangeRow.changed_at)
+    .where(ChangeRow.user_id == sa.bindparam("erased"), ChangeRow.action == ERASE)  # a user's id may look like a mark
+    .order_by(ChangeRow.seq.desc())
+    .limit(1)
+)
+
+
+def last_erasure(session: Session, user_id: str) -> tuple[str, datetime | None]:
     """Return the epoch of a user, and when it began."""
-    [found] = await session.select((_LAST, {"erased": erased(user_id)}))
-    return (found[0][0], found[0][1]) if found else (NEVER, None)
+    found = session.execute(_LAST, {"erased": erased(user_id)}).first()
+    return (NEVER, None) if found is None else (found.memory_id, found.changed_at)
 
 
-async def check_epoch(session: Session, user_id: str, epoch: str) -> None:
+def check_epoch(session: Session, user_id: str, epoch: str) -> None:
     """Raise `UserErased` if the user was deleted since this was their epoch."""
-    if (await last_erasure(session, user_id))[0] != epoch:
+    if last_erasure(session, user_id)[0] != epoch:
         raise UserErased(user_id=user_id)
 
 
@@ -56,10 +59,10 @@ class Epochs:
 class Erasures(Repository):
     """Deletions of all data of a user."""
 
-    async def epoch(self, user_id: str) -> str:
-        [found] = await self._database.select(user_id, (_LAST, {"erased": erased(user_id)}))
-        return str(found[0][0]) if found else NEVER
+    @reads
+    def epoch(self, session: Session, user_id: str) -> str:
+        return last_erasure(session, user_id)[0]
 
-    async def epochs(self) -> Epochs:
-        async with self._database.reading(None) as session:
-            return Epochs(dict(await session.rows(_ALL)))
+    @reads(everybody=True)
+    def epochs(self, session: Session) -> Epochs:
+        return Epochs(dict(session.execute(_ALL).all()))

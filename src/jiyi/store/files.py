@@ -5,14 +5,14 @@ from dataclasses import replace
 from datetime import datetime
 
 from sqlalchemy import ColumnElement, and_, delete, func, insert, or_, select, update
+from sqlalchemy.orm import Session
 
 from .additions import add_memories
 from .contract import Agreed, AgreedEntry, Filed, FiledMemory, FileLook, FileWork, NewMemory, Stale
-from .database import Inserts, Repository, chunks, from_row
+from .database import Inserts, Repository, chunks, from_row, reads, writes
 from .edits import apply_changes, retire_expired
 from .erasures import check_epoch, last_erasure
 from .memories import known_by_hash, memory_rows
-from .session import Session
 from .tables import ChangeRow, FileEntryRow, FileRow, MemoryRow
 
 OWN = "own:"  # the hash of a line that says what another says already: both stay
@@ -24,17 +24,17 @@ _COLUMNS = [
 ]
 
 
-async def _changed_since(session: Session, user_id: str, seen: int) -> list[str] | None:
+def _changed_since(session: Session, user_id: str, seen: int) -> list[str] | None:
     """Return changed ids, or None if there are too many or the feed does not reach back."""
     last = select(ChangeRow.seq).where(ChangeRow.user_id == user_id, ChangeRow.seq == seen)
-    if seen and await session.scalar(last) is None:
+    if seen and session.scalar(last) is None:
         return None
     since = select(ChangeRow.memory_id).where(ChangeRow.user_id == user_id, ChangeRow.seq > seen)
-    found = await session.scalars(since.distinct().limit(MOST_CHANGES + 1))
+    found = list(session.scalars(since.distinct().limit(MOST_CHANGES + 1)))
     return None if len(found) > MOST_CHANGES else found
 
 
-async def _ended(session: Session, wanted: FileLook, now: datetime) -> list[str]:
+def _ended(session: Session, wanted: FileLook, now: datetime) -> list[str]:
     """Return memories with a line that expired or ended."""
     statement = (
         select(MemoryRow.id)
@@ -45,18 +45,18 @@ async def _ended(session: Session, wanted: FileLook, now: datetime) -> list[str]
             or_(MemoryRow.expires_at <= now, MemoryRow.valid_to <= now),
         )
     )
-    return await session.scalars(statement)
+    return list(session.scalars(statement))
 
 
-async def _by_id(session: Session, user_id: str, ids: Sequence[str]) -> list[FiledMemory]:
-    return await _select(session, [MemoryRow.user_id == user_id, MemoryRow.id.in_(ids)])
+def _by_id(session: Session, user_id: str, ids: Sequence[str]) -> list[FiledMemory]:
+    return _select(session, [MemoryRow.user_id == user_id, MemoryRow.id.in_(ids)])
 
 
-async def _holding(session: Session, wanted: FileLook, now: datetime) -> list[FiledMemory]:
+def _holding(session: Session, wanted: FileLook, now: datetime) -> list[FiledMemory]:
     with_line = select(FileEntryRow.memory_id).where(
         FileEntryRow.user_id == wanted.user_id, FileEntryRow.workspace == wanted.workspace
     )
-    return await _select(
+    return _select(
         session,
         [
             MemoryRow.user_id == wanted.user_id,
@@ -72,34 +72,34 @@ async def _holding(session: Session, wanted: FileLook, now: datetime) -> list[Fi
     )
 
 
-async def _select(session: Session, where: Sequence[ColumnElement[bool]]) -> list[FiledMemory]:
-    found = await session.rows(select(*_COLUMNS).where(*where).order_by(MemoryRow.id))
+def _select(session: Session, where: Sequence[ColumnElement[bool]]) -> list[FiledMemory]:
+    found = session.execute(select(*_COLUMNS).where(*where).order_by(MemoryRow.id)).all()
     return [from_row(FiledMemory, row) for row in found]
 
 
-async def apply_work(session: Session, work: FileWork) -> None:
+def apply_work(session: Session, work: FileWork) -> None:
     """Write the edits."""
-    await check_epoch(session, work.user_id, work.epoch)
-    there = await memory_rows(session, work.user_id, [changed.id for changed, _ in work.changes])
+    check_epoch(session, work.user_id, work.epoch)
+    there = memory_rows(session, work.user_id, [changed.id for changed, _ in work.changes])
     if any(changed.id not in there or there[changed.id].version != version for changed, version in work.changes):
         raise Stale
     said = {changed.id: changed.change.dedupe_hash for changed, _ in work.changes if changed.change.dedupe_hash}
     for memory_id in said:  # for now: lines may have exchanged their texts
         mine = and_(MemoryRow.user_id == work.user_id, MemoryRow.id == memory_id)
-        await session.execute(update(MemoryRow).where(mine).values(dedupe_hash=OWN + memory_id))
-    taken = await _taken(session, work, list(said.values()))
+        session.execute(update(MemoryRow).where(mine).values(dedupe_hash=OWN + memory_id))
+    taken = _taken(session, work, list(said.values()))
     own = _free(said, taken)
     changes = [(changed.id, replace(changed.change, dedupe_hash=own.get(changed.id))) for changed, _ in work.changes]
     inserts = Inserts()
     changed_rows = [(there[memory_id], change) for memory_id, change in changes]
-    await apply_changes(session, work.user_id, changed_rows, inserts)
-    await inserts.run(session)
+    apply_changes(session, work.user_id, changed_rows, inserts)
+    inserts.run(session)
     for addition in work.additions:
-        if await _there(session, work.user_id, addition.memories):
+        if _there(session, work.user_id, addition.memories):
             raise Stale
         hashes = {memory.id: memory.dedupe_hash for memory in addition.memories}
-        own = _free(hashes, taken | await _taken(session, work, list(hashes.values())))
-        keys = await _taken_keys(session, work.user_id, addition.memories)
+        own = _free(hashes, taken | _taken(session, work, list(hashes.values())))
+        keys = _taken_keys(session, work.user_id, addition.memories)
         new = [
             replace(
                 memory,
@@ -109,15 +109,15 @@ async def apply_work(session: Session, work: FileWork) -> None:
             for memory in addition.memories
         ]
         add_memories(inserts, addition, new)
-        await inserts.run(session)
-    await agree(session, work.user_id, work.workspace, work.agreed, [])
+        inserts.run(session)
+    agree(session, work.user_id, work.workspace, work.agreed, [])
     if work.agreed:  # so that others read it again
         mine = and_(FileRow.user_id == work.user_id, FileRow.path.startswith(f"{work.workspace}/", autoescape=True))
-        await session.execute(update(FileRow).where(mine).values(synced_at=work.at))
+        session.execute(update(FileRow).where(mine).values(synced_at=work.at))
 
 
-async def _there(session: Session, user_id: str, new: Sequence[NewMemory]) -> bool:
-    return any([await _by_id(session, user_id, some) for some in chunks([memory.id for memory in new])])
+def _there(session: Session, user_id: str, new: Sequence[NewMemory]) -> bool:
+    return any(_by_id(session, user_id, some) for some in chunks([memory.id for memory in new]))
 
 
 def _free(hashes: Mapping[str, str], taken: set[str]) -> dict[str, str]:
@@ -129,27 +129,25 @@ def _free(hashes: Mapping[str, str], taken: set[str]) -> dict[str, str]:
     return found
 
 
-async def _taken(session: Session, work: FileWork, hashes: Sequence[str]) -> set[str]:
-    await retire_expired(session, work.user_id, hashes, work.at)
-    return set(await known_by_hash(session, work.user_id, hashes, work.at))
+def _taken(session: Session, work: FileWork, hashes: Sequence[str]) -> set[str]:
+    retire_expired(session, work.user_id, hashes, work.at)
+    return set(known_by_hash(session, work.user_id, hashes, work.at))
 
 
-async def _taken_keys(session: Session, user_id: str, new: Sequence[NewMemory]) -> set[str]:
+def _taken_keys(session: Session, user_id: str, new: Sequence[NewMemory]) -> set[str]:
     keys = [memory.memory_key for memory in new if memory.memory_key != memory.id]
     taken = {key for key in keys if keys.count(key) > 1}
     for some in chunks(keys):
         statement = select(MemoryRow.memory_key).where(MemoryRow.user_id == user_id, MemoryRow.memory_key.in_(some))
-        taken.update(await session.scalars(statement))
+        taken.update(session.scalars(statement))
     return taken
 
 
-async def agree(
-    session: Session, user_id: str, workspace: str, entries: Sequence[AgreedEntry], gone: Sequence[str]
-) -> None:
+def agree(session: Session, user_id: str, workspace: str, entries: Sequence[AgreedEntry], gone: Sequence[str]) -> None:
     """Save the new shared state of lines, and remove lines that are gone."""
     mine = and_(FileEntryRow.user_id == user_id, FileEntryRow.workspace == workspace)
     for some in chunks([*(entry.memory_id for entry in entries), *gone]):
-        await session.execute(delete(FileEntryRow).where(mine, FileEntryRow.memory_id.in_(some)))
+        session.execute(delete(FileEntryRow).where(mine, FileEntryRow.memory_id.in_(some)))
     values = [
         {
             "user_id": user_id,
@@ -162,87 +160,88 @@ async def agree(
         for entry in entries
     ]
     if values:
-        await session.execute(insert(FileEntryRow), values)
+        session.execute(insert(FileEntryRow), values)
 
 
-async def note_files(
+def note_files(
     session: Session, user_id: str, workspace: str, checksums: Mapping[str, str], seen: int, at: datetime
 ) -> None:
     """Save the new state of the files."""
     mine = and_(FileRow.user_id == user_id, FileRow.path.startswith(f"{workspace}/", autoescape=True))
-    await session.execute(delete(FileRow).where(mine))
+    session.execute(delete(FileRow).where(mine))
     values = [
         {"user_id": user_id, "path": f"{workspace}/{path}", "checksum": checksum, "synced_at": at, "seen": seen}
         for path, checksum in checksums.items()
     ]
     if values:
-        await session.execute(insert(FileRow), values)
+        session.execute(insert(FileRow), values)
 
 
 class Files(Repository):
     """Workspace files: what they and the memories last agreed on."""
 
-    async def agreed(self, user_id: str, workspace: str, known: Agreed | None = None) -> Agreed:
+    @reads
+    def agreed(self, session: Session, user_id: str, workspace: str, known: Agreed | None = None) -> Agreed:
         """Return the last shared state; `known` if nobody has changed it since."""
-        async with self._database.reading(user_id) as session:
-            found = await session.rows(
-                select(FileRow).where(
-                    FileRow.user_id == user_id, FileRow.path.startswith(f"{workspace}/", autoescape=True)
-                )
+        found = session.execute(
+            select(FileRow).where(FileRow.user_id == user_id, FileRow.path.startswith(f"{workspace}/", autoescape=True))
+        ).all()
+        synced_at = max((row.synced_at for row in found), default=None)
+        if known is not None and synced_at is not None and known.synced_at == synced_at:
+            return known
+        entries = session.execute(
+            select(FileEntryRow.memory_id, FileEntryRow.path, FileEntryRow.version, FileEntryRow.digests).where(
+                FileEntryRow.user_id == user_id, FileEntryRow.workspace == workspace
             )
-            synced_at = max((row.synced_at for row in found), default=None)
-            if known is not None and synced_at is not None and known.synced_at == synced_at:
-                return known
-            entries = await session.rows(
-                select(FileEntryRow.memory_id, FileEntryRow.path, FileEntryRow.version, FileEntryRow.digests).where(
-                    FileEntryRow.user_id == user_id, FileEntryRow.workspace == workspace
-                )
-            )
-            return Agreed(
-                checksums={row.path.removeprefix(f"{workspace}/"): row.checksum for row in found},
-                entries={
-                    memory_id: AgreedEntry(memory_id=memory_id, path=path, version=version, digests=digests)
-                    for memory_id, path, version, digests in entries
-                },
-                seen=min((row.seen for row in found if row.seen is not None), default=None),
-                synced_at=synced_at,
-            )
+        ).all()
+        return Agreed(
+            checksums={row.path.removeprefix(f"{workspace}/"): row.checksum for row in found},
+            entries={
+                memory_id: AgreedEntry(memory_id=memory_id, path=path, version=version, digests=digests)
+                for memory_id, path, version, digests in entries
+            },
+            seen=min((row.seen for row in found if row.seen is not None), default=None),
+            synced_at=synced_at,
+        )
 
-    async def count_lines(self, user_id: str | None) -> int:
+    @reads
+    def count_lines(self, session: Session, user_id: str | None) -> int:
         """Count the known lines of all workspaces; of all users if none is named."""
-        async with self._database.reading(user_id) as session:
-            mine = [] if user_id is None else [FileEntryRow.user_id == user_id]
-            return await session.scalar(select(func.count()).select_from(FileEntryRow).where(*mine)) or 0
+        mine = [] if user_id is None else [FileEntryRow.user_id == user_id]
+        return session.scalar(select(func.count()).select_from(FileEntryRow).where(*mine)) or 0
 
-    async def look(self, wanted: FileLook, now: datetime) -> Filed:
+    @reads
+    def look(self, session: Session, wanted: FileLook, now: datetime) -> Filed:
         """Return the memories that a sync reads: changed since `seen`, ended since, or named; all current ones if the
         changes are not known."""
-        async with self._database.reading(wanted.user_id) as session:
-            user_id = wanted.user_id
-            tip = await session.scalar(select(func.max(ChangeRow.seq)).where(ChangeRow.user_id == user_id)) or 0
-            changed = None if wanted.seen is None else await _changed_since(session, user_id, wanted.seen)
-            ids = dict.fromkeys(wanted.ids)
-            found: dict[str, FiledMemory] = {}
-            if changed is None:
-                found = {memory.id: memory for memory in await _holding(session, wanted, now)}
-            else:
-                ids |= dict.fromkeys([*changed, *(await _ended(session, wanted, now) if wanted.ended else ())])
-            for some in chunks([name for name in ids if name not in found]):
-                found |= {memory.id: memory for memory in await _by_id(session, user_id, some)}
-            _, erased_at = await last_erasure(session, user_id)
-            return Filed(
-                memories=found,
-                missing=tuple(name for name in ids if name not in found),
-                complete=changed is None,
-                tip=tip,
-                erased_at=erased_at,
-            )
+        user_id = wanted.user_id
+        tip = session.scalar(select(func.max(ChangeRow.seq)).where(ChangeRow.user_id == user_id)) or 0
+        changed = None if wanted.seen is None else _changed_since(session, user_id, wanted.seen)
+        ids = dict.fromkeys(wanted.ids)
+        found: dict[str, FiledMemory] = {}
+        if changed is None:
+            found = {memory.id: memory for memory in _holding(session, wanted, now)}
+        else:
+            ids |= dict.fromkeys([*changed, *(_ended(session, wanted, now) if wanted.ended else ())])
+        for some in chunks([name for name in ids if name not in found]):
+            found |= {memory.id: memory for memory in _by_id(session, user_id, some)}
+        _, erased_at = last_erasure(session, user_id)
+        return Filed(
+            memories=found,
+            missing=tuple(name for name in ids if name not in found),
+            complete=changed is None,
+            tip=tip,
+            erased_at=erased_at,
+        )
 
-    async def apply(self, work: FileWork) -> None:
-        await self._database.write([work.user_id], lambda session: apply_work(session, work))
+    @writes
+    def apply(self, session: Session, work: FileWork) -> None:
+        apply_work(session, work)
 
-    async def agree(
+    @writes
+    def agree(
         self,
+        session: Session,
         user_id: str,
         workspace: str,
         *,
@@ -253,9 +252,6 @@ class Files(Repository):
         seen: int,
         at: datetime,
     ) -> None:
-        async def note(session: Session) -> None:
-            await check_epoch(session, user_id, epoch)
-            await agree(session, user_id, workspace, entries, gone)
-            await note_files(session, user_id, workspace, checksums, seen, at)
-
-        await self._database.write([user_id], note)
+        check_epoch(session, user_id, epoch)
+        agree(session, user_id, workspace, entries, gone)
+        note_files(session, user_id, workspace, checksums, seen, at)

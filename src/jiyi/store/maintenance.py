@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import Row, and_, insert, or_, select
+from sqlalchemy.orm import Session
 
 from ..languages.terms import WORDS_VERSION
 from ..models import ReceiptState
 from .contract import LeaseLost, Source
-from .database import Repository, chunks, from_row, writes
+from .database import Repository, chunks, from_row, reads, writes
 from .entries import vector_of_memory
 from .jobs import change
-from .session import Session
 from .tables import SHARED, EmbeddingRow, JobRow, MemoryRow, MemorySourceRow
 
 
@@ -68,25 +68,25 @@ class Held:
         return level if isinstance(level, int) else 0
 
 
-async def held(session: Session, user_id: str, ids: Sequence[str], model: str) -> list[Held]:
+def held(session: Session, user_id: str, ids: Sequence[str], model: str) -> list[Held]:
     """Return active memories by id."""
     found: list[Held] = []
     for some in chunks(sorted(ids)):
-        told = await _sources(session, user_id, some)
+        told = _sources(session, user_id, some)
         statement = (
             select(MemoryRow, EmbeddingRow.vector)
             .outerjoin(EmbeddingRow, and_(vector_of_memory(), EmbeddingRow.model == model))
             .where(MemoryRow.user_id == user_id, MemoryRow.id.in_(some), MemoryRow.status == "active")
             .order_by(MemoryRow.id)
         )
-        found += [from_row(Held, row, sources=told.get(row.id, ())) for row in await session.rows(statement)]
+        found += [from_row(Held, row, sources=told.get(row.id, ())) for row in session.execute(statement).all()]
     return found
 
 
-async def _sources(session: Session, user_id: str, ids: Sequence[str]) -> dict[str, tuple[Source, ...]]:
+def _sources(session: Session, user_id: str, ids: Sequence[str]) -> dict[str, tuple[Source, ...]]:
     statement = select(MemorySourceRow).where(MemorySourceRow.user_id == user_id, MemorySourceRow.memory_id.in_(ids))
     found: dict[str, tuple[Source, ...]] = {}
-    for row in await session.rows(statement.order_by(MemorySourceRow.message_id)):
+    for row in session.execute(statement.order_by(MemorySourceRow.message_id)):
         source = Source(message_id=row.message_id, start=row.span_start, end=row.span_end)
         found[row.memory_id] = (*found.get(row.memory_id, ()), source)
     return found
@@ -97,12 +97,12 @@ async def _sources(session: Session, user_id: str, ids: Sequence[str]) -> dict[s
 ROUND = "upkeep"
 
 
-async def _round(session: Session) -> Row[JobRow] | None:
-    return await session.first(select(JobRow).where(JobRow.user_id == SHARED, JobRow.id == ROUND).with_for_update())
+def _round(session: Session) -> Row[JobRow] | None:
+    return session.execute(select(JobRow).where(JobRow.user_id == SHARED, JobRow.id == ROUND).with_for_update()).first()
 
 
-async def _leased(session: Session, owner: str, now: datetime) -> Row[JobRow]:
-    row = await _round(session)
+def _leased(session: Session, owner: str, now: datetime) -> Row[JobRow]:
+    row = _round(session)
     if row is None or row.leased_by != owner or row.leased_until is None or row.leased_until <= now:
         raise LeaseLost(ROUND)
     return row
@@ -111,74 +111,72 @@ async def _leased(session: Session, owner: str, now: datetime) -> Row[JobRow]:
 class Maintenance(Repository):
     """Memories to compress or archive, and the lease of the process that does it."""
 
-    async def aged(self, wanted: Aged, *, after: str, limit: int) -> list[Held]:
+    @reads
+    def aged(self, session: Session, wanted: Aged, *, after: str, limit: int) -> list[Held]:
         """Return old memories by id, after this one."""
-        async with self._database.reading(wanted.user_id) as session:
-            memory, before = MemoryRow, wanted.before
-            where = [
-                memory.user_id == wanted.user_id,
-                memory.id > after,
-                memory.status == "active",
-                memory.valid_to.is_(None),
-                or_(memory.expires_at.is_(None), memory.expires_at > wanted.now),
-                memory.created_at <= before,
-                memory.occurred_at <= before,
-                or_(memory.last_accessed_at.is_(None), memory.last_accessed_at <= before),
-                or_(memory.access_count < wanted.uses, memory.last_accessed_at <= wanted.unused_since),
-                memory.importance < wanted.importance,
-                memory.memory_key == memory.id,
-                or_(
-                    memory.slot.is_(None),
-                    memory.layer != "semantic",
-                    and_(memory.memory_type == "fact", memory.confidence <= wanted.confidence),
-                ),
-                memory.memory_type.not_in(wanted.but_types),
-            ]
-            ids = await session.scalars(select(memory.id).where(*where).order_by(memory.id).limit(limit))
-            return await held(session, wanted.user_id, ids, wanted.model)
+        memory, before = MemoryRow, wanted.before
+        where = [
+            memory.user_id == wanted.user_id,
+            memory.id > after,
+            memory.status == "active",
+            memory.valid_to.is_(None),
+            or_(memory.expires_at.is_(None), memory.expires_at > wanted.now),
+            memory.created_at <= before,
+            memory.occurred_at <= before,
+            or_(memory.last_accessed_at.is_(None), memory.last_accessed_at <= before),
+            or_(memory.access_count < wanted.uses, memory.last_accessed_at <= wanted.unused_since),
+            memory.importance < wanted.importance,
+            memory.memory_key == memory.id,
+            or_(
+                memory.slot.is_(None),
+                memory.layer != "semantic",
+                and_(memory.memory_type == "fact", memory.confidence <= wanted.confidence),
+            ),
+            memory.memory_type.not_in(wanted.but_types),
+        ]
+        ids = session.scalars(select(memory.id).where(*where).order_by(memory.id).limit(limit)).all()
+        return held(session, wanted.user_id, ids, wanted.model)
 
-    async def get(self, user_id: str, ids: Sequence[str], model: str) -> list[Held]:
-        async with self._database.reading(user_id) as session:
-            return await held(session, user_id, ids, model)
+    @reads
+    def get(self, session: Session, user_id: str, ids: Sequence[str], model: str) -> list[Held]:
+        return held(session, user_id, ids, model)
 
-    async def expired(
-        self, user_id: str, *, now: datetime, lifetimes: Mapping[str, timedelta], limit: int
+    @reads
+    def expired(
+        self, session: Session, user_id: str, *, now: datetime, lifetimes: Mapping[str, timedelta], limit: int
     ) -> list[tuple[str, int, str]]:
         """Return expired active memories: id, version and reason."""
-        async with self._database.reading(user_id) as session:
-            expired = MemoryRow.expires_at <= now
-            too_old = [
-                and_(
-                    MemoryRow.memory_type == name,
-                    MemoryRow.expires_at.is_(None),
-                    MemoryRow.created_at <= now - lifetime,
-                )
-                for name, lifetime in lifetimes.items()
-            ]
-            statement = (
-                select(MemoryRow.id, MemoryRow.version, MemoryRow.memory_type, MemoryRow.expires_at)
-                .where(MemoryRow.user_id == user_id, MemoryRow.status == "active", or_(expired, *too_old))
-                .order_by(MemoryRow.id)
-                .limit(limit)
+        expired = MemoryRow.expires_at <= now
+        too_old = [
+            and_(
+                MemoryRow.memory_type == name,
+                MemoryRow.expires_at.is_(None),
+                MemoryRow.created_at <= now - lifetime,
             )
-            return [
-                (
-                    memory_id,
-                    version,
-                    f"it expired on {ends:%Y-%m-%d}"
-                    if ends is not None
-                    else f"memories of type {name} last {lifetimes[name].total_seconds() / 86_400:g} days",
-                )
-                for memory_id, version, name, ends in await session.rows(statement)
-            ]
+            for name, lifetime in lifetimes.items()
+        ]
+        statement = (
+            select(MemoryRow.id, MemoryRow.version, MemoryRow.memory_type, MemoryRow.expires_at)
+            .where(MemoryRow.user_id == user_id, MemoryRow.status == "active", or_(expired, *too_old))
+            .order_by(MemoryRow.id)
+            .limit(limit)
+        )
+        return [
+            (
+                memory_id,
+                version,
+                f"it expired on {ends:%Y-%m-%d}"
+                if ends is not None
+                else f"memories of type {name} last {lifetimes[name].total_seconds() / 86_400:g} days",
+            )
+            for memory_id, version, name, ends in session.execute(statement).all()
+        ]
 
-    @writes(SHARED)
-    async def begin_round(
-        self, session: Session, owner: str, now: datetime, until: datetime, *, forced: bool
-    ) -> str | None:
+    @writes(locks=[SHARED])
+    def begin_round(self, session: Session, owner: str, now: datetime, until: datetime, *, forced: bool) -> str | None:
         """Take the lease; return the user after whom to continue, or None if another process has it or it is not due,
         unless forced."""
-        row = await _round(session)
+        row = _round(session)
         if row is None:
             first = {
                 "user_id": SHARED,
@@ -192,8 +190,8 @@ class Maintenance(Repository):
                 "updated_at": now,
                 "payload": {"after": "", "due": now.isoformat()},
             }
-            await session.execute(insert(JobRow), [first])
-            row = (await session.rows(select(JobRow).where(JobRow.user_id == SHARED, JobRow.id == ROUND)))[0]
+            session.execute(insert(JobRow), [first])
+            row = (session.execute(select(JobRow).where(JobRow.user_id == SHARED, JobRow.id == ROUND)).all())[0]
         longest = until + (until - now)  # a lease beyond that was taken by a clock that was ahead
         if row.leased_until is not None and now < row.leased_until <= longest and row.leased_by != owner:
             return None
@@ -204,20 +202,20 @@ class Maintenance(Repository):
         )  # a new version of Jiyi does not wait: memories have to be indexed
         if not forced and not after and indexed and datetime.fromisoformat(at["due"]) > now:
             return None
-        await change(session, row, {"leased_by": owner, "leased_until": until})
+        change(session, row, {"leased_by": owner, "leased_until": until})
         return after
 
-    @writes(SHARED)
-    async def advance_round(self, session: Session, owner: str, now: datetime, until: datetime, after: str) -> None:
+    @writes(locks=[SHARED])
+    def advance_round(self, session: Session, owner: str, now: datetime, until: datetime, after: str) -> None:
         """Note that all users up to this one are done, and extend the lease."""
-        row = await _leased(session, owner, now)
+        row = _leased(session, owner, now)
         payload = {**(row.payload or {}), "after": after}
-        await change(session, row, {"payload": payload, "leased_until": until, "updated_at": now})
+        change(session, row, {"payload": payload, "leased_until": until, "updated_at": now})
 
-    @writes(SHARED)
-    async def finish_round(self, session: Session, owner: str, now: datetime, due: datetime) -> None:
+    @writes(locks=[SHARED])
+    def finish_round(self, session: Session, owner: str, now: datetime, due: datetime) -> None:
         """Release the lease until the next round is due."""
-        row = await _leased(session, owner, now)
+        row = _leased(session, owner, now)
         payload = {"after": "", "due": due.isoformat(), "words_version": WORDS_VERSION}
         free = {"leased_by": None, "leased_until": None, "updated_at": now}
-        await change(session, row, {"payload": payload, **free})
+        change(session, row, {"payload": payload, **free})

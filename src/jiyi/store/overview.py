@@ -6,9 +6,9 @@ from datetime import datetime
 from typing import Any
 
 from sqlalchemy import String, and_, cast, func, literal, null, or_, select, union_all
+from sqlalchemy.orm import Session
 
-from .database import PAGE_SIZE, Repository, chunks
-from .session import Session
+from .database import PAGE_SIZE, Repository, chunks, reads
 from .tables import ChangeRow, MemoryRow, MessageRow, RelationRow, RevisionRow
 from .types import aliased
 
@@ -49,16 +49,16 @@ class Told:
     valid_to: datetime | None
 
 
-async def _logged(session: Session, user_id: str, lines: Sequence[Any]) -> list[LoggedChange]:
+def _logged(session: Session, user_id: str, lines: Sequence[Any]) -> list[LoggedChange]:
     """Return changes with their revisions, and the memories as they are now."""
     ids = list({line.memory_id for line in lines})
     mine = select(MemoryRow).where(MemoryRow.user_id == user_id, MemoryRow.id.in_(ids))
-    memories = {row.id: {name: getattr(row, name) for name in STATE} for row in await session.rows(mine)}
+    memories = {row.id: {name: getattr(row, name) for name in STATE} for row in session.execute(mine).all()}
     versions = list({line.version for line in lines})
     history = select(RevisionRow).where(
         RevisionRow.user_id == user_id, RevisionRow.memory_id.in_(ids), RevisionRow.version.in_(versions)
     )
-    told = {(row.memory_id, row.version): row for row in await session.rows(history)}
+    told = {(row.memory_id, row.version): row for row in session.execute(history).all()}
     return [
         LoggedChange(
             memory_id=line.memory_id,
@@ -77,8 +77,9 @@ async def _logged(session: Session, user_id: str, lines: Sequence[Any]) -> list[
 class Overviews(Repository):
     """Overviews of a user's memories."""
 
-    async def changes(
-        self, user_id: str, *, after: tuple[datetime, str, int] | None, limit: int
+    @reads
+    def changes(
+        self, session: Session, user_id: str, *, after: tuple[datetime, str, int] | None, limit: int
     ) -> tuple[Sequence[LoggedChange], bool]:
         """Return changes of memories other than messages, newest first, as many as a page may hold, and True if there
         may be more; `after` is the last one of the page before."""
@@ -109,19 +110,19 @@ class Overviews(Repository):
                     and_(same_time, same_memory, order[2] < after[2]),
                 )
             )
-        async with self._database.reading(user_id) as session:
-            lines = await session.rows(page)
-            found: list[LoggedChange] = []
-            room = PAGE_SIZE
-            for some in chunks(lines, CHANGES_PART):
-                for change in await _logged(session, user_id, some):
-                    found.append(change)
-                    room -= sum(len(state["content"]) for state in (change.before, change.memory) if state)
-                    if room < 0:
-                        return found, True
-            return found, len(lines) == limit
+        lines = session.execute(page).all()
+        found: list[LoggedChange] = []
+        room = PAGE_SIZE
+        for some in chunks(lines, CHANGES_PART):
+            for change in _logged(session, user_id, some):
+                found.append(change)
+                room -= sum(len(state["content"]) for state in (change.before, change.memory) if state)
+                if room < 0:
+                    return found, True
+        return found, len(lines) == limit
 
-    async def told(self, user_id: str, limit: int) -> Sequence[Told]:
+    @reads
+    def told(self, session: Session, user_id: str, limit: int) -> Sequence[Told]:
         """Return active memories other than messages and what is made of others, also ended ones, newest first."""
         made = {"content": func.substr(MemoryRow.content, 1, TOLD), "length": func.length(MemoryRow.content)}
         names = Told.__dataclass_fields__
@@ -133,10 +134,10 @@ class Overviews(Repository):
             .order_by(MemoryRow.id.desc())
             .limit(limit)
         )
-        async with self._database.reading(user_id) as session:
-            return [Told(**row._asdict()) for row in await session.rows(statement)]
+        return [Told(**row._asdict()) for row in session.execute(statement).all()]
 
-    async def contradictions(self, user_id: str) -> Sequence[tuple[str, str]]:
+    @reads
+    def contradictions(self, session: Session, user_id: str) -> Sequence[tuple[str, str]]:
         """Return pairs of memories that contradict each other and both hold."""
         one, other = aliased(MemoryRow), aliased(MemoryRow)
         holding = [and_(row.status == "active", row.valid_to.is_(None)) for row in (one, other)]
@@ -147,14 +148,13 @@ class Overviews(Repository):
             .where(RelationRow.user_id == user_id, RelationRow.relation_type == "contradicts", *holding)
             .order_by(RelationRow.memory_id)
         )
-        async with self._database.reading(user_id) as session:
-            return [(memory_id, target_id) for memory_id, target_id in await session.rows(statement)]
+        return [(memory_id, target_id) for memory_id, target_id in session.execute(statement).all()]
 
-    async def sizes(self) -> Sequence[tuple[str, int, int]]:
+    @reads(everybody=True)
+    def sizes(self, session: Session) -> Sequence[tuple[str, int, int]]:
         """Return each user with the numbers of memories and messages."""
         memories = select(MemoryRow.user_id, func.count()).where(MemoryRow.memory_type != MESSAGE)
         messages = select(MessageRow.user_id, func.count()).group_by(MessageRow.user_id)
-        async with self._database.reading(None) as session:
-            held = dict(await session.rows(memories.group_by(MemoryRow.user_id)))
-            said = dict(await session.rows(messages))
+        held = dict(session.execute(memories.group_by(MemoryRow.user_id)).all())
+        said = dict(session.execute(messages).all())
         return [(user, held.get(user, 0), said.get(user, 0)) for user in sorted({*held, *said})]

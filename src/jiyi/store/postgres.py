@@ -2,12 +2,13 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Sequence
-from contextlib import AbstractContextManager, aclosing, asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
+from contextlib import AbstractContextManager, asynccontextmanager
 from dataclasses import dataclass
 from hashlib import sha256
+from itertools import islice
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 from urllib.parse import quote, urlsplit, urlunsplit
 
 import asyncpg
@@ -29,21 +30,19 @@ from sqlalchemy import (
     select,
 )
 from sqlalchemy.exc import DBAPIError, DisconnectionError
-from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
+from sqlalchemy.orm import Session
 from sqlalchemy.pool import NullPool
 from sqlalchemy.schema import CreateIndex, DropIndex
 
 from ..errors import NotAStore, SettingsError, StoreError, VectorSearchError
 from ..settings import PostgresSettings
-from . import postgres_reads, schema
+from . import schema
 from .contract import CLOSED, Advance, StoreInfo
-from .database import Database
+from .database import Database, Work, open_session
 from .migrations import postgres as ddl
 from .postgres_counts import RowCounts
 from .postgres_errors import NO_PGVECTOR, translated
-from .postgres_session import PostgresSession
-from .session import Read, Rows, Session
 from .tables import IS_SUPERSEDED, SHARED, SUPERSEDED, ChangeRow
 from .types import METADATA, VECTOR
 
@@ -55,6 +54,7 @@ RECYCLE_S = 1800  # a connection that is older is replaced: firewalls forget qui
 ABANDONED_S = 60  # a transaction whose client has vanished ends and releases its locks
 
 logger = logging.getLogger(__name__)
+T = TypeVar("T")
 
 # Columns of the server's own tables.
 _catalog = MetaData()
@@ -164,17 +164,20 @@ class PostgresDatabase(Database):
             )
 
     async def info(self) -> StoreInfo:
-        async with self.reading(None) as session:
-            size = await session.scalar(select(func.pg_database_size(func.current_database())))
-            version = await session.scalar(select(func.current_setting("server_version")))
-            pgvector = await session.scalar(_PGVECTOR)
-            walls = "off: this role bypasses it" if await session.scalar(_BYPASSES) else "on"
-        return StoreInfo(
-            url=self._address.shown,
-            schema=schema.HEAD,
-            size_bytes=size or 0,
-            details={"PostgreSQL": str(version), "pgvector": str(pgvector), "row-level security": walls},
-        )
+        def look(session: Session) -> StoreInfo:
+            walls = "off: this role bypasses it" if session.scalar(_BYPASSES) else "on"
+            return StoreInfo(
+                url=self._address.shown,
+                schema=schema.HEAD,
+                size_bytes=session.scalar(select(func.pg_database_size(func.current_database()))) or 0,
+                details={
+                    "PostgreSQL": str(session.scalar(select(func.current_setting("server_version")))),
+                    "pgvector": str(session.scalar(_PGVECTOR)),
+                    "row-level security": walls,
+                },
+            )
+
+        return await self.read(None, look)
 
     async def scrub(self, *, everything: bool) -> list[str]:
         """Return a note: the bytes of deleted rows stay until their table is rewritten."""
@@ -206,8 +209,7 @@ class PostgresDatabase(Database):
             await self._counts.add(added, self._engine)
 
     async def pgvector_version(self) -> tuple[int, ...]:
-        async with self.reading(None) as session:
-            version = await session.scalar(_PGVECTOR) or ""
+        version = await self.read(None, lambda session: session.scalar(_PGVECTOR)) or ""
         return tuple(int(part) for part in version.split(".")[:2])
 
     async def change_indexes(self, user_id: str, *, drop: Sequence[Index] = (), create: Sequence[Index] = ()) -> None:
@@ -228,68 +230,62 @@ class PostgresDatabase(Database):
         finally:
             await engine.dispose()
 
-    async def writers(self, session: Session) -> frozenset[str]:
+    def writers(self, session: Session) -> frozenset[str]:
         """Return the transactions that hold the lock of `_locks`: numbers are in the order of commits only per user."""
-        return frozenset(await session.scalars(_WRITERS))
+        return frozenset(session.scalars(_WRITERS))
 
     async def finish_copy(self) -> None:
         """Advance the sequence past the numbers that came with copied rows."""
         sequence = func.pg_get_serial_sequence(ChangeRow.__tablename__, ChangeRow.seq.name)
         last = select(func.max(ChangeRow.seq)).scalar_subquery()
-        await self.write([], lambda session: session.rows(select(func.setval(sequence, func.coalesce(last, 1)))))
+        await self.write([], lambda session: session.scalar(select(func.setval(sequence, func.coalesce(last, 1)))))
+
+    async def _read(self, user_id: str | None, work: Work[T]) -> T:
+        async with self._connected(_READ, _scope(user_id)) as connection:
+            return await connection.run_sync(_run, work)
+
+    async def _write(self, users: Sequence[str], work: Work[T]) -> T:
+        async with self._transaction(users) as connection:
+            return await connection.run_sync(_run, work)
 
     @asynccontextmanager
-    async def reading(self, user_id: str | None) -> AsyncIterator[Session]:
+    async def _transaction(self, users: Sequence[str]) -> AsyncIterator[AsyncConnection]:
+        """Open a transaction that holds the write lock of these users and commits at the end."""
+        scope = _scope(users[0] if len(users) == 1 and users[0] else None) | {
+            "lock_timeout": f"{self._busy_timeout_s:.3f}s",
+            "idle_in_transaction_session_timeout": f"{ABANDONED_S}s",
+        }
+        async with self._connected(_WRITE, scope) as connection:
+            if users:
+                await connection.execute(select(*_locks(users)))
+            yield connection
+            await connection.commit()
+
+    async def pages(self, user_id: str | None, work: Work[Iterator[T]]) -> AsyncGenerator[T, None]:
+        engine = self._started().execution_options(isolation_level="REPEATABLE READ")
+        async with self._connected(_READ, _scope(user_id), engine) as connection:
+            pages = await connection.run_sync(lambda bind: work(open_session(bind)))
+            while page := await connection.run_sync(lambda _: list(islice(pages, 1))):
+                yield page[0]
+
+    @asynccontextmanager
+    async def _connected(
+        self, statement: Select[Any], scope: dict[str, str], engine: AsyncEngine | None = None
+    ) -> AsyncIterator[AsyncConnection]:
+        """Open a connection with a transaction; what was not committed is undone at the end."""
         with self._translated():
             # A driver that is cancelled while it connects leaves a connection behind. So neither this nor giving a
             # connection back is cancelled, only what happens in between.
-            opening = self._begin(self._open(_READ, _scope(user_id)))
+            opening = self._begin(self._open(statement, scope, engine))
             try:
                 connection = await asyncio.shield(opening)
             except asyncio.CancelledError:
                 opening.add_done_callback(self._abandon)
                 raise
             try:
-                yield PostgresSession(connection)
+                yield connection
             finally:
                 await asyncio.shield(self._begin(connection.close()))
-
-    async def select(self, user_id: str | None, *reads: Read) -> list[Rows]:
-        self._started()
-        try:
-            # To its end even if the caller is cancelled: a connection is given back without a running statement.
-            return await asyncio.shield(self._begin(self._select(user_id, reads)))
-        except PoolTimeout:  # once is enough to wait for
-            with self._translated():
-                raise
-        except Exception as error:  # noqa: BLE001 - a session replaces a dead connection, and names any other problem
-            logger.info("a plain read is repeated in a session: %r", error)
-            return await super().select(user_id, *reads)
-
-    async def _select(self, user_id: str | None, reads: Sequence[Read]) -> list[Rows]:
-        async with self._started().connect() as pooled:
-            connection: asyncpg.Connection = (await pooled.get_raw_connection()).driver_connection
-            return await postgres_reads.rows(connection, _scope(user_id), reads)
-
-    @asynccontextmanager
-    async def snapshot(self, user_id: str | None) -> AsyncIterator[Session]:
-        engine = self._started().execution_options(isolation_level="REPEATABLE READ")
-        with self._translated():
-            async with aclosing(await self._open(_READ, _scope(user_id), engine)) as connection:
-                yield PostgresSession(connection)
-
-    @asynccontextmanager
-    async def writing(self, users: Sequence[str]) -> AsyncIterator[Session]:
-        scope = _scope(users[0] if len(users) == 1 and users[0] else None) | {
-            "lock_timeout": f"{self._busy_timeout_s:.3f}s",
-            "idle_in_transaction_session_timeout": f"{ABANDONED_S}s",
-        }
-        with self._translated():
-            async with aclosing(await self._open(_WRITE, scope)) as connection:
-                if users:
-                    await connection.execute(select(*_locks(users)))
-                yield PostgresSession(connection)
-                await connection.commit()
 
     async def _open(
         self, statement: Select[Any], scope: dict[str, str], engine: AsyncEngine | None = None
@@ -330,6 +326,13 @@ _VECTOR_SCHEMA = (
     .join(_types, _types.c.typnamespace == _namespaces.c.oid)
     .where(_types.c.oid == func.to_regtype("vector"))
 )
+
+
+def _run(connection: Connection, work: Work[T]) -> T:
+    with open_session(connection) as session:
+        done = work(session)
+        session.commit()  # sends what it holds; the connection's own transaction goes on
+        return done
 
 
 def _scope(user_id: str | None) -> dict[str, str]:

@@ -1,7 +1,7 @@
 """Memories as external engines hold them: with their index entries, vectors and source messages."""
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from operator import itemgetter
@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import BindParameter, ColumnElement, String, and_, bindparam, select
+from sqlalchemy import Select, and_, select
+from sqlalchemy.orm import Session
 
-from .database import Repository, chunks
-from .session import Rows, Session
+from .database import Repository, chunks, reads
 from .tables import EmbeddingRow, KeywordRow, MemoryRow, MemorySourceRow, MessageRow, TermsRow
 
 PAGE = 1000
@@ -76,92 +76,70 @@ class ProjectedMemory:
 
 
 _OF_MESSAGE = [getattr(MessageRow, name) for name in ProjectedMessage.__dataclass_fields__]
-_OF_MEMORY = [name for name in ProjectedMemory.__dataclass_fields__ if name not in {*PARTS, "length"}]
-_USERS: BindParameter[list[str]] = bindparam("users", expanding=True)
-_IDS: BindParameter[list[str]] = bindparam("ids", expanding=True)
-
-
-def _statements(*, by_id: bool) -> dict[str, Any]:
-    """Select what belongs to memories, by users or by users and ids."""
-
-    def mine(user: Any, memory: Any) -> ColumnElement[bool]:
-        chosen: ColumnElement[bool] = user.in_(_USERS)
-        return and_(chosen, memory.in_(_IDS)) if by_id else chosen
-
-    keyword, vector, source = KeywordRow, EmbeddingRow, MemorySourceRow
-    return {
-        "memories": select(*(getattr(MemoryRow, name) for name in _OF_MEMORY)).where(
-            mine(MemoryRow.user_id, MemoryRow.id)
-        ),
-        "terms": select(TermsRow.user_id, TermsRow.memory_id, TermsRow.length).where(
-            mine(TermsRow.user_id, TermsRow.memory_id)
-        ),
-        "keywords": select(keyword.user_id, keyword.memory_id, keyword.keyword, keyword.weight, keyword.source).where(
-            mine(keyword.user_id, keyword.memory_id)
-        ),
-        "vectors": select(vector.user_id, vector.memory_id, vector.part, vector.vector).where(
-            mine(vector.user_id, vector.memory_id), vector.model == bindparam("model", type_=String)
-        ),
-        "messages": select(source.user_id, source.memory_id, *_OF_MESSAGE)
-        .join(MessageRow, and_(MessageRow.user_id == source.user_id, MessageRow.id == source.message_id))
-        .where(mine(source.user_id, source.memory_id)),
-    }
-
-
-_BY_USER, _BY_ID = _statements(by_id=False), _statements(by_id=True)
+_OF_MEMORY = [
+    getattr(MemoryRow, name) for name in ProjectedMemory.__dataclass_fields__ if name not in {*PARTS, "length"}
+]
 
 
 class ProjectedMemories(Repository):
     """Reads memories for external engines."""
 
-    async def get(
-        self, user_id: str, ids: Sequence[str], model: str, parts: frozenset[str] = PARTS
+    @reads
+    def get(
+        self, session: Session, user_id: str, ids: Sequence[str], model: str, parts: frozenset[str] = PARTS
     ) -> list[ProjectedMemory]:
         """Return the memories that exist, with vectors of this model."""
+        found: list[ProjectedMemory] = []
+        for some in chunks(list(dict.fromkeys(ids)), PAGE):
+            found += _projected(session, [user_id], model, parts, some)
+        return found
 
-        async def read(session: Session) -> list[ProjectedMemory]:
-            found: list[ProjectedMemory] = []
-            for some in chunks(list(dict.fromkeys(ids)), PAGE):
-                found += await _projected(session, [user_id], model, parts, some)
-            return found
-
-        return await self._database.read(user_id, read)
-
-    async def page(self, user_id: str, after: str, model: str, parts: frozenset[str] = PARTS) -> list[ProjectedMemory]:
+    @reads
+    def page(
+        self, session: Session, user_id: str, after: str, model: str, parts: frozenset[str] = PARTS
+    ) -> list[ProjectedMemory]:
         """Return the next memories of a user, in the order of their ids."""
+        mine = select(MemoryRow.id).where(MemoryRow.user_id == user_id, MemoryRow.id > after)
+        ids = session.scalars(mine.order_by(MemoryRow.id).limit(PAGE)).all()
+        return _projected(session, [user_id], model, parts, ids)
 
-        async def read(session: Session) -> list[ProjectedMemory]:
-            mine = select(MemoryRow.id).where(MemoryRow.user_id == user_id, MemoryRow.id > after)
-            ids = await session.scalars(mine.order_by(MemoryRow.id).limit(PAGE))
-            return await _projected(session, [user_id], model, parts, ids)
-
-        return await self._database.read(user_id, read)
-
-    async def of_users(self, users: Sequence[str], model: str, parts: frozenset[str]) -> list[ProjectedMemory]:
+    @reads(everybody=True)
+    def of_users(
+        self, session: Session, users: Sequence[str], model: str, parts: frozenset[str]
+    ) -> list[ProjectedMemory]:
         """Return all memories of users who have few."""
-        return await self._database.read(None, lambda session: _projected(session, users, model, parts))
+        return _projected(session, users, model, parts)
 
 
-async def _projected(
+def _projected(
     session: Session, users: Sequence[str], model: str, parts: frozenset[str], ids: Sequence[str] | None = None
 ) -> list[ProjectedMemory]:
     """Return memories of users; with `ids`, only those. Parts that are not asked for stay empty."""
     if ids is not None and not ids:
         return []
-    statements = _BY_USER if ids is None else _BY_ID
-    wanted = [name for name in statements if name not in PARTS or name in parts]
-    place: dict[str, Any] = {"users": list(users)} | ({} if ids is None else {"ids": list(ids)})
-    reads = [(statements[name], place | ({"model": model} if name == "vectors" else {})) for name in wanted]
-    found = dict(zip(wanted, await session.select(*reads), strict=True))
-    lengths = {(user, memory): length for user, memory, length in found["terms"]}
-    more = {name: _grouped(found.get(name, [])) for name in PARTS}
+
+    def rows(user: Any, memory: Any, *columns: Any) -> Select[Any]:
+        mine = select(user, memory, *columns).where(user.in_(users))
+        return mine if ids is None else mine.where(memory.in_(ids))
+
+    memory, keyword, vector, source = MemoryRow, KeywordRow, EmbeddingRow, MemorySourceRow
+    statements = {
+        "keywords": rows(keyword.user_id, keyword.memory_id, keyword.keyword, keyword.weight, keyword.source),
+        "vectors": rows(vector.user_id, vector.memory_id, vector.part, vector.vector).where(vector.model == model),
+        "messages": rows(source.user_id, source.memory_id, *_OF_MESSAGE).join(
+            MessageRow, and_(MessageRow.user_id == source.user_id, MessageRow.id == source.message_id)
+        ),
+    }
+    more = {name: _grouped(session.execute(one) if name in parts else ()) for name, one in statements.items()}
+    terms = session.execute(rows(TermsRow.user_id, TermsRow.memory_id, TermsRow.length))
+    lengths = {(user, memory_id): length for user, memory_id, length in terms}
+    found = session.execute(rows(memory.user_id, memory.id, *_OF_MEMORY[2:])).mappings()
     memories = []
-    for row in found["memories"]:
-        values = dict(zip(_OF_MEMORY, row, strict=True))
-        key = (values["user_id"], values["id"])
+    for row in found:
+        key = (row["user_id"], row["id"])
         memories.append(
             ProjectedMemory(
-                **values | {"tags": tuple(values["tags"])},
+                **{**row, "tags": tuple(row["tags"])},
                 length=lengths.get(key),
                 keywords=tuple(sorted(more["keywords"].get(key, ()))),
                 vectors=tuple(vector for _, vector in sorted(more["vectors"].get(key, ()), key=itemgetter(0))),
@@ -175,7 +153,7 @@ def _message(values: Sequence[Any]) -> ProjectedMessage:
     return ProjectedMessage(**dict(zip(ProjectedMessage.__dataclass_fields__, values, strict=True)))
 
 
-def _grouped(rows: Rows) -> dict[tuple[str, str], list[tuple[Any, ...]]]:
+def _grouped(rows: Iterable[Any]) -> dict[tuple[str, str], list[tuple[Any, ...]]]:
     """Return rows by user and memory."""
     found: defaultdict[tuple[str, str], list[tuple[Any, ...]]] = defaultdict(list)
     for user, memory, *values in rows:

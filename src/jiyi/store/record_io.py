@@ -2,20 +2,21 @@
 kind and id. An import skips known records, so it can be repeated or resumed."""
 
 from collections import defaultdict
-from collections.abc import AsyncGenerator, AsyncIterator, Collection, Sequence
+from collections.abc import AsyncGenerator, Collection, Iterator, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any, cast
 
 from sqlalchemy import ColumnElement, RowMapping, and_, func, insert, select, tuple_
+from sqlalchemy.orm import Session
 
 from . import records as r
 from . import synonyms
 from .changes import tell
 from .contract import IndexEntry
-from .database import Inserts, Repository, chunks
+from .database import Inserts, Repository, chunks, writes
 from .entries import insert_index
 from .erasures import check_epoch
-from .session import Session
 from .tables import (
     SHARED,
     EmbeddingRow,
@@ -42,67 +43,64 @@ OWNING = (MemoryRow, MessageRow, JobRow, RecallRow, SynonymRow)  # every user ha
 Row = RowMapping
 
 
-async def size(session: Session, user_id: str | None) -> int:
+def size(session: Session, user_id: str | None) -> int:
     """Count memories and messages."""
     whole = 0
     for table in (MemoryRow, MessageRow):
         count = select(func.count()).select_from(table)
-        whole += await session.scalar(count if user_id is None else count.where(table.user_id == user_id)) or 0
+        whole += session.scalar(count if user_id is None else count.where(table.user_id == user_id)) or 0
     return whole
 
 
-async def lines(session: Session, user_id: str | None) -> AsyncIterator[list[r.Line]]:
+def lines(session: Session, user_id: str | None) -> Iterator[list[r.Line]]:
     """Yield everything of one user, or of all users with what they share."""
     if user_id is not None:
-        async for some in _of_user(session, user_id):
+        for some in _of_user(session, user_id):
             yield some
         return
-    async for some in _synonyms(session, SHARED):
+    for some in _synonyms(session, SHARED):
         yield some
     last = SHARED
-    while users := await _users(session, last):
+    while users := _users(session, last):
         for each in users:
-            async for some in _of_user(session, each):
+            for some in _of_user(session, each):
                 yield some
         last = users[-1]
 
 
-async def _users(session: Session, after: str) -> list[str]:
+def _users(session: Session, after: str) -> list[str]:
     found: set[str] = set()
     for table in OWNING:
         own = select(table.user_id).where(table.user_id > after).distinct().order_by(table.user_id)
-        found.update(await session.scalars(own.limit(USERS_AT_ONCE)))
+        found.update(session.scalars(own.limit(USERS_AT_ONCE)))
     return sorted(found)[:USERS_AT_ONCE]
 
 
-async def _of_user(session: Session, user_id: str) -> AsyncIterator[list[r.Line]]:
-    async for some in _synonyms(session, user_id):
-        yield some
-    async for rows in _pages(session, UnitRow, user_id):
+def _of_user(session: Session, user_id: str) -> Iterator[list[r.Line]]:
+    yield from _synonyms(session, user_id)
+    for rows in _pages(session, UnitRow, user_id):
         yield [r.UnitRecord(**row) for row in rows]
-    async for rows in _pages(session, MessageRow, user_id):
-        units = {
-            row["message_id"]: row["unit_id"] for row in await _beside(session, UnitMessageRow, rows, "message_id")
-        }
+    for rows in _pages(session, MessageRow, user_id):
+        units = {row["message_id"]: row["unit_id"] for row in _beside(session, UnitMessageRow, rows, "message_id")}
         yield [r.MessageRecord(**row, unit_id=units.get(row["id"])) for row in rows]
-    async for rows in _pages(session, MemoryRow, user_id):
-        yield await _memories(session, rows)
-    async for rows in _pages(session, RelationRow, user_id):
+    for rows in _pages(session, MemoryRow, user_id):
+        yield _memories(session, rows)
+    for rows in _pages(session, RelationRow, user_id):
         yield [r.RelationRecord(**row) for row in rows]
-    async for rows in _pages(session, RecallRow, user_id):
+    for rows in _pages(session, RecallRow, user_id):
         yield [r.RecallRecord(**row) for row in rows]
-    async for rows in _pages(session, JobRow, user_id, JOBS_AT_ONCE):
-        yield await _jobs(session, rows)
+    for rows in _pages(session, JobRow, user_id, JOBS_AT_ONCE):
+        yield _jobs(session, rows)
 
 
-async def _synonyms(session: Session, user_id: str) -> AsyncIterator[list[r.Line]]:
-    async for rows in _pages(session, SynonymRow, user_id):
+def _synonyms(session: Session, user_id: str) -> Iterator[list[r.Line]]:
+    for rows in _pages(session, SynonymRow, user_id):
         yield [r.SynonymRecord(**row) for row in rows]
 
 
-async def _memories(session: Session, rows: Sequence[Row]) -> list[r.Line]:
+def _memories(session: Session, rows: Sequence[Row]) -> list[r.Line]:
     keywords, sources, vectors, revisions = [
-        _by_memory(await _beside(session, table, rows, "memory_id"))
+        _by_memory(_beside(session, table, rows, "memory_id"))
         for table in (KeywordRow, MemorySourceRow, EmbeddingRow, RevisionRow)
     ]
     return [
@@ -120,9 +118,9 @@ async def _memories(session: Session, rows: Sequence[Row]) -> list[r.Line]:
     ]
 
 
-async def _jobs(session: Session, rows: Sequence[Row]) -> list[r.Line]:
+def _jobs(session: Session, rows: Sequence[Row]) -> list[r.Line]:
     led_to: defaultdict[str, list[str]] = defaultdict(list)
-    for one in await _beside(session, JobMemoryRow, rows, "job_id"):
+    for one in _beside(session, JobMemoryRow, rows, "job_id"):
         led_to[one["job_id"]].append(one["memory_id"])
     left_out = ("kind", "leased_by", "leased_until")
     return [
@@ -147,15 +145,13 @@ def _but(row: Row) -> dict[str, Any]:
     return {name: value for name, value in row.items() if name not in ("user_id", "memory_id")}
 
 
-async def _pages(
-    session: Session, table: type[Base], user_id: str, at_once: int = AT_ONCE
-) -> AsyncIterator[Sequence[Row]]:
+def _pages(session: Session, table: type[Base], user_id: str, at_once: int = AT_ONCE) -> Iterator[Sequence[Row]]:
     """Yield a user's rows of a table by key."""
     own = table.__table__
     key = [column for column in own.primary_key.columns if column.name != "user_id"]
     statement = select(own).where(own.columns["user_id"] == user_id).order_by(*key).limit(at_once)
     page = statement
-    while rows := [row._mapping for row in await session.rows(page)]:
+    while rows := [row._mapping for row in session.execute(page).all()]:
         yield rows
         if len(rows) < at_once:
             return
@@ -163,14 +159,14 @@ async def _pages(
         page = statement.where(tuple_(*key) > tuple_(*last) if len(key) > 1 else key[0] > last[0])
 
 
-async def _beside(session: Session, table: type[Base], rows: Sequence[Row], name: str) -> Sequence[Row]:
+def _beside(session: Session, table: type[Base], rows: Sequence[Row], name: str) -> Sequence[Row]:
     """Return the rows that belong to a page of others, which is a range of ids of one user."""
     own = table.__table__
     statement = select(own).where(
         own.columns["user_id"] == rows[0]["user_id"], own.columns[name].between(rows[0]["id"], rows[-1]["id"])
     )
     in_order = statement.order_by(*own.primary_key.columns)
-    return [row._mapping for row in await session.rows(in_order)]
+    return [row._mapping for row in session.execute(in_order).all()]
 
 
 _NESTED = {"kind", "keywords", "sources", "vectors", "revisions", "unit_id", "memory_ids", "job"}
@@ -194,44 +190,44 @@ class Arriving:
         return self.renamed.get(name, name)
 
 
-async def take_in(session: Session, arriving: Arriving, some: Sequence[r.Line], indexed: Sequence[IndexEntry]) -> None:
+def take_in(session: Session, arriving: Arriving, some: Sequence[r.Line], indexed: Sequence[IndexEntry]) -> None:
     """Write records of one kind of one user, with the index entries of memories."""
-    await check_epoch(session, arriving.user_id, arriving.epoch)
+    check_epoch(session, arriving.user_id, arriving.epoch)
     kind, records = some[0].kind, cast(Any, some)
     match kind:
         case "memory":
-            await _import_memories(session, arriving, list(zip(records, indexed, strict=True)))
+            _import_memories(session, arriving, list(zip(records, indexed, strict=True)))
         case "message":
-            await _import_messages(session, arriving, records)
+            _import_messages(session, arriving, records)
         case "relation":
-            await _import_relations(session, arriving, records)
+            _import_relations(session, arriving, records)
         case "job":
-            await _import_jobs(session, arriving, records)
+            _import_jobs(session, arriving, records)
         case "recall":
-            new = await _unknown(session, arriving, RecallRow, records)
+            new = _unknown(session, arriving, RecallRow, records)
             values = [{**_plain(one), "memory_ids": [arriving.name(name) for name in one.memory_ids]} for one in new]
-            await _insert(session, arriving, RecallRow, values)
+            _insert(session, arriving, RecallRow, values)
         case "unit":
-            units = await _unknown(session, arriving, UnitRow, records)
-            await _insert(session, arriving, UnitRow, [_plain(one) for one in units])
+            units = _unknown(session, arriving, UnitRow, records)
+            _insert(session, arriving, UnitRow, [_plain(one) for one in units])
         case "synonym":
-            await _import_synonyms(session, arriving, records)
+            _import_synonyms(session, arriving, records)
 
 
-async def _import_synonyms(session: Session, arriving: Arriving, some: Sequence[r.SynonymRecord]) -> None:
+def _import_synonyms(session: Session, arriving: Arriving, some: Sequence[r.SynonymRecord]) -> None:
     mine = and_(SynonymRow.user_id == arriving.user_id, SynonymRow.keyword.in_({one.keyword for one in some}))
-    known = {tuple(row) for row in await session.rows(select(SynonymRow.keyword, SynonymRow.synonym).where(mine))}
+    known = {tuple(row) for row in session.execute(select(SynonymRow.keyword, SynonymRow.synonym).where(mine)).all()}
     new = {(one.keyword, one.synonym): one for one in some if (one.keyword, one.synonym) not in known}
-    await _insert(session, arriving, SynonymRow, [_plain(one) for one in new.values()])
+    _insert(session, arriving, SynonymRow, [_plain(one) for one in new.values()])
     if new:
-        await synonyms.tell(session, arriving.user_id)
+        synonyms.tell(session, arriving.user_id)
 
 
-async def _import_messages(session: Session, arriving: Arriving, some: Sequence[r.MessageRecord]) -> None:
+def _import_messages(session: Session, arriving: Arriving, some: Sequence[r.MessageRecord]) -> None:
     """Add messages; one that was delivered here too has another id and is the same."""
-    fresh = await _unknown(session, arriving, MessageRow, some)
+    fresh = _unknown(session, arriving, MessageRow, some)
     hashes = [one.dedupe_hash for one in fresh if one.dedupe_hash is not None]
-    twins = await _ids_by(session, arriving, MessageRow, MessageRow.dedupe_hash, hashes)
+    twins = _ids_by(session, arriving, MessageRow, MessageRow.dedupe_hash, hashes)
     new: dict[str | None, r.MessageRecord] = {}
     for one in fresh:
         twin = twins.get(one.dedupe_hash or "") or (new[one.dedupe_hash].id if one.dedupe_hash in new else None)
@@ -239,8 +235,8 @@ async def _import_messages(session: Session, arriving: Arriving, some: Sequence[
             arriving.renamed[one.id] = twin
         else:
             new[one.dedupe_hash or one.id] = one
-    await _insert(session, arriving, MessageRow, [_plain(one) for one in new.values()])
-    units = await _existing(session, arriving, UnitRow, {one.unit_id for one in new.values() if one.unit_id})
+    _insert(session, arriving, MessageRow, [_plain(one) for one in new.values()])
+    units = _existing(session, arriving, UnitRow, {one.unit_id for one in new.values() if one.unit_id})
     members = [
         {"user_id": one.user_id, "message_id": one.id, "unit_id": one.unit_id}
         for one in new.values()
@@ -248,19 +244,17 @@ async def _import_messages(session: Session, arriving: Arriving, some: Sequence[
     ]
     inserts = Inserts()
     inserts.add(UnitMessageRow, members)
-    await inserts.run(session)
+    inserts.run(session)
 
 
-async def _import_memories(
-    session: Session, arriving: Arriving, some: Sequence[tuple[r.MemoryRecord, IndexEntry]]
-) -> None:
+def _import_memories(session: Session, arriving: Arriving, some: Sequence[tuple[r.MemoryRecord, IndexEntry]]) -> None:
     """Add memories; a current one with the text of a stored one is that one."""
-    unknown = {one.id for one in await _unknown(session, arriving, MemoryRow, [record for record, _ in some])}
+    unknown = {one.id for one in _unknown(session, arriving, MemoryRow, [record for record, _ in some])}
     fresh = {record.id: (record, index) for record, index in some if record.id in unknown}
     hashes = [record.dedupe_hash for record, _ in fresh.values() if record.dedupe_hash and _is_current(record)]
     here = and_(MemoryRow.status == "active", MemoryRow.valid_to.is_(None))
-    twins = await _ids_by(session, arriving, MemoryRow, MemoryRow.dedupe_hash, hashes, here)
-    keys = await _ids_by(
+    twins = _ids_by(session, arriving, MemoryRow, MemoryRow.dedupe_hash, hashes, here)
+    keys = _ids_by(
         session, arriving, MemoryRow, MemoryRow.memory_key, [record.memory_key for record, _ in fresh.values()]
     )
     new: list[tuple[r.MemoryRecord, IndexEntry]] = []
@@ -276,10 +270,10 @@ async def _import_memories(
             record = record.model_copy(update={"memory_key": record.id})  # noqa: PLW2901
         keys[record.memory_key] = record.id
         new.append((record, index))
-    await _insert(session, arriving, MemoryRow, [_memory_values(record, index) for record, index in new])
-    await insert_index(session, arriving.user_id, {one.id: index for one, index in new})
-    await _parts(session, arriving, [record for record, _ in new])
-    await tell(session, arriving.user_id, [record.id for record, _ in new], "add")
+    _insert(session, arriving, MemoryRow, [_memory_values(record, index) for record, index in new])
+    insert_index(session, arriving.user_id, {one.id: index for one, index in new})
+    _parts(session, arriving, [record for record, _ in new])
+    tell(session, arriving.user_id, [record.id for record, _ in new], "add")
 
 
 def _is_current(record: r.MemoryRecord) -> bool:
@@ -290,11 +284,11 @@ def _memory_values(record: r.MemoryRecord, index: IndexEntry) -> dict[str, Any]:
     return {**_plain(record), "near_hash": index.near_hash}
 
 
-async def _parts(session: Session, arriving: Arriving, new: Sequence[r.MemoryRecord]) -> None:
+def _parts(session: Session, arriving: Arriving, new: Sequence[r.MemoryRecord]) -> None:
     """Add sources, vectors and revisions of memories."""
     key = {one.id: {"user_id": one.user_id, "memory_id": one.id} for one in new}
     named = {arriving.name(source.message_id) for one in new for source in one.sources}
-    messages = await _existing(session, arriving, MessageRow, named)
+    messages = _existing(session, arriving, MessageRow, named)
     sources = {
         (one.id, message_id): {**key[one.id], **source.model_dump(), "message_id": message_id}
         for one in new
@@ -313,10 +307,10 @@ async def _parts(session: Session, arriving: Arriving, new: Sequence[r.MemoryRec
     inserts.add(MemorySourceRow, list(sources.values()))
     inserts.add(EmbeddingRow, vectors)
     inserts.add(RevisionRow, revisions)
-    await inserts.run(session)
+    inserts.run(session)
 
 
-async def _import_relations(session: Session, arriving: Arriving, some: Sequence[r.RelationRecord]) -> None:
+def _import_relations(session: Session, arriving: Arriving, some: Sequence[r.RelationRecord]) -> None:
     new = {
         (one.memory_id, one.target_id, one.relation_type): one
         for each in some
@@ -326,24 +320,24 @@ async def _import_relations(session: Session, arriving: Arriving, some: Sequence
             )
         ]
     }
-    memories = await _existing(session, arriving, MemoryRow, {name for key in new for name in key[:2]})
+    memories = _existing(session, arriving, MemoryRow, {name for key in new for name in key[:2]})
     dangling = [key for key in new if not memories.issuperset(key[:2])]
     arriving.leave_out("relations whose memory is missing", len(dangling))
     known = select(RelationRow.memory_id, RelationRow.target_id, RelationRow.relation_type).where(
         RelationRow.user_id == arriving.user_id, RelationRow.memory_id.in_({key[0] for key in new})
     )
-    there = {*dangling, *(tuple(row) for row in await session.rows(known))}
-    await _insert(session, arriving, RelationRow, [_plain(one) for key, one in new.items() if key not in there])
+    there = {*dangling, *(tuple(row) for row in session.execute(known).all())}
+    _insert(session, arriving, RelationRow, [_plain(one) for key, one in new.items() if key not in there])
 
 
-async def _import_jobs(session: Session, arriving: Arriving, some: Sequence[r.JobRecord]) -> None:
-    fresh = await _unknown(session, arriving, JobRow, some)
+def _import_jobs(session: Session, arriving: Arriving, some: Sequence[r.JobRecord]) -> None:
+    fresh = _unknown(session, arriving, JobRow, some)
     keys = [one.idempotency_key for one in fresh if one.idempotency_key is not None]
-    taken = await _ids_by(session, arriving, JobRow, JobRow.idempotency_key, keys)
+    taken = _ids_by(session, arriving, JobRow, JobRow.idempotency_key, keys)
     new = [one for one in fresh if one.idempotency_key is None or one.idempotency_key not in taken]
-    await _insert(session, arriving, JobRow, [{**_plain(one), "kind": one.job} for one in new])
+    _insert(session, arriving, JobRow, [{**_plain(one), "kind": one.job} for one in new])
     named = {arriving.name(name) for one in new for name in one.memory_ids}
-    memories = await _existing(session, arriving, MemoryRow, named)
+    memories = _existing(session, arriving, MemoryRow, named)
     led_to = [
         {"user_id": one.user_id, "job_id": one.id, "position": position, "memory_id": memory_id}
         for one in new
@@ -352,31 +346,31 @@ async def _import_jobs(session: Session, arriving: Arriving, some: Sequence[r.Jo
     ]
     inserts = Inserts()
     inserts.add(JobMemoryRow, led_to)
-    await inserts.run(session)
+    inserts.run(session)
 
 
 def _plain(record: r.Record) -> dict[str, Any]:
     return {name: value for name, value in record if name not in _NESTED}
 
 
-async def _insert(session: Session, arriving: Arriving, table: type[Base], values: list[dict[str, Any]]) -> None:
+def _insert(session: Session, arriving: Arriving, table: type[Base], values: list[dict[str, Any]]) -> None:
     if values:
-        await session.execute(insert(table), values)
+        session.execute(insert(table), values)
     arriving.new += len(values)
 
 
-async def _unknown(session: Session, arriving: Arriving, table: Any, some: Sequence[r.R]) -> list[r.R]:
+def _unknown(session: Session, arriving: Arriving, table: Any, some: Sequence[r.R]) -> list[r.R]:
     """Return the records whose id is not taken, each once."""
     named = {record.id: record for record in some}  # type: ignore[attr-defined]
-    known = await _existing(session, arriving, table, named.keys())
+    known = _existing(session, arriving, table, named.keys())
     return [record for name, record in named.items() if name not in known]
 
 
-async def _existing(session: Session, arriving: Arriving, table: Any, ids: Collection[str]) -> set[str]:
-    return set((await _ids_by(session, arriving, table, table.id, sorted(ids))).values())
+def _existing(session: Session, arriving: Arriving, table: Any, ids: Collection[str]) -> set[str]:
+    return set((_ids_by(session, arriving, table, table.id, sorted(ids))).values())
 
 
-async def _ids_by(
+def _ids_by(
     session: Session,
     arriving: Arriving,
     table: Any,
@@ -387,7 +381,7 @@ async def _ids_by(
     found: dict[str, str] = {}
     for some in chunks(values):
         statement = select(column, table.id).where(table.user_id == arriving.user_id, column.in_(some))
-        rows_found = await session.rows(statement if where is None else statement.where(where))
+        rows_found = session.execute(statement if where is None else statement.where(where)).all()
         found.update((value, row_id) for value, row_id in rows_found)
     return found
 
@@ -398,11 +392,17 @@ class Records(Repository):
     async def export(self, user_id: str | None) -> AsyncGenerator[tuple[int, list[r.Line]], None]:
         """Yield all records of one user, or of everybody, from one snapshot, each time with the total number of
         memories and messages."""
-        async with self._database.snapshot(user_id) as session:
-            whole = await size(session, user_id)
-            async for some in lines(session, user_id):
+
+        def pages(session: Session) -> Iterator[tuple[int, list[r.Line]]]:
+            whole = size(session, user_id)
+            for some in lines(session, user_id):
                 yield whole, some
 
-    async def add(self, arriving: Arriving, some: Sequence[r.Line], indexed: Sequence[IndexEntry]) -> None:
+        async with aclosing(self._database.pages(user_id, pages)) as found:
+            async for page in found:
+                yield page
+
+    @writes
+    def add(self, session: Session, arriving: Arriving, some: Sequence[r.Line], indexed: Sequence[IndexEntry]) -> None:
         """Write records of one kind of one user, those that are not known."""
-        await self._database.write([arriving.user_id], lambda session: take_in(session, arriving, some, indexed))
+        take_in(session, arriving, some, indexed)

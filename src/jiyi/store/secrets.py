@@ -38,8 +38,8 @@ class Secrets(Repository):
     async def fence(self) -> bytes:
         """Return the key of the marks around recalled text."""
         if self._fence is None:
-            async with self._database.reading(None) as session:
-                self._fence = await session.scalar(select(SecretRow.value).where(SecretRow.name == FENCE))
+            stored = select(SecretRow.value).where(SecretRow.name == FENCE)
+            self._fence = await self._database.read(None, lambda session: session.scalar(stored))
         if self._fence is None:
             raise StoreError("the store has lost its secret: the table `secrets` is empty")
         return self._fence

@@ -4,31 +4,23 @@ import asyncio
 import logging
 import os
 import sqlite3
-from collections.abc import AsyncIterator, Iterable, Sequence
-from contextlib import asynccontextmanager, closing
+from collections.abc import AsyncGenerator, Iterator, Sequence
+from contextlib import closing, contextmanager
+from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
 
-from sqlalchemy import (
-    URL,
-    Connection,
-    Engine,
-    create_engine,
-    distinct,
-    event,
-    func,
-    select,
-)
+from sqlalchemy import URL, Connection, Engine, create_engine, distinct, event, func, select
+from sqlalchemy.orm import Session
 
 from ..durable import make_folder
 from ..errors import NotAStore, StoreError, StoreUnavailable
+from ..forks import NoFork
 from . import schema, secrets
 from .contract import CLOSED, Advance, StoreInfo
-from .database import Database, Work
-from .session import Read, Rows, Session
-from .sqlite_plain import PlainStatements, TakesLong
+from .database import Database, Work, open_session
+from .sqlite_errors import translated
 from .tables import MemoryRow
-from .thread_session import NO_FORK, LoopSession, ThreadSession, run_to_end, translated
 
 PRAGMAS = (
     "PRAGMA page_size = 8192",  # for a new file; a page of 4096 bytes holds only one vector
@@ -44,7 +36,7 @@ BEGIN_TO_READ = "BEGIN"  # a snapshot from the first statement on
 BEGIN_TO_WRITE = "BEGIN IMMEDIATE"
 EMPTY_LOG = "PRAGMA wal_checkpoint(TRUNCATE)"
 PATIENCE = "PRAGMA busy_timeout = {:.0f}"  # milliseconds
-LOOP_READS_S = 0.01  # more is read by a thread
+READERS = 2  # threads: a long read keeps nobody waiting, and more would only keep the event loop from its turn
 SHORT_WAIT_S = 0.2  # for a reader, while writers wait
 LONGEST_PAUSE_S = 30.0
 REWRITE = "VACUUM"
@@ -54,6 +46,8 @@ EXAMINE = ("PRAGMA integrity_check", "PRAGMA foreign_key_check")
 REWRITE_UP_TO = 256 << 20  # bytes; a larger file is rewritten when all of a user is deleted
 
 T = TypeVar("T")
+
+NO_FORK = NoFork()  # around all calls of SQLite: it has locks for the whole process
 
 # Open files by database, with the process that has opened them. SQLite keeps the locks of a file for the whole process,
 # and a fork copies these notes but not the locks: a new connection there waits for ever, or believes to hold locks.
@@ -70,15 +64,12 @@ class SqliteDatabase(Database):
         self.path = path
         self._busy_timeout_s = busy_timeout_s
         self._engines: dict[str | None, Engine] = {}  # by the statement that begins a transaction
-        # Of work in threads, by the same statement: one from the pool costs more than `BEGIN`.
-        self._connections: dict[str | None, Connection] = {}
-        self._reader = SqliteReader(path)
+        self._commits = CommitCounter(path)
         self._cleaning: asyncio.Task[None] | None = None  # retries while a reader keeps the log busy
         self._scraps = False  # rows were deleted since the file was last rewritten
         # SQLite has one writer at a time; tasks of this process queue here rather than in SQLite's busy loop.
         self._writer = asyncio.Lock()
-        # More threads would only keep the event loop from its turn.
-        self._readers = asyncio.Semaphore(1)
+        self._readers = asyncio.Semaphore(READERS)
         self._file: tuple[int, int] | None = None  # device and inode of the opened file
         self._logged = False  # it has a write-ahead log
 
@@ -126,12 +117,9 @@ class SqliteDatabase(Database):
         if self._engines:
             if self._scraps and _identity(self.path) == self._file and self.path.stat().st_size <= REWRITE_UP_TO:
                 await self._clean(rewrite=True)
-            for connection in self._connections.values():
-                connection.close()
-            self._connections = {}
             self._started().dispose()
             self._engines = {}
-        self._reader.close()
+        self._commits.close()
         if _open_files.get(id(self), (None,))[0] == os.getpid():
             del _open_files[id(self)]
 
@@ -212,90 +200,53 @@ class SqliteDatabase(Database):
                 return
             pause = min(2 * pause, LONGEST_PAUSE_S)
 
-    @asynccontextmanager
-    async def reading(self, user_id: str | None) -> AsyncIterator[Session]:
-        self._same_file()
-        async with self._session(None) as session:
-            yield session
-
-    async def select(self, user_id: str | None, *reads: Read) -> list[Rows]:
-        self._same_file()
-        self._started()
-        try:
-            return self._reader.rows(reads)
-        except (
-            sqlite3.Error,
-            UnicodeDecodeError,
-            TakesLong,
-        ):  # locked, for example: a thread waits, or raises our error
-            return await super().select(user_id, *reads)
-
     def version(self) -> int | None:
         self._same_file()
         try:
-            return self._reader.version() if self._started() else None
-        except sqlite3.Error:  # `select` waits, or raises Jiyi's error
+            return self._commits.number() if self._started() else None
+        except sqlite3.Error:  # a read waits, or raises Jiyi's error
             return None
 
-    @asynccontextmanager
-    async def snapshot(self, user_id: str | None) -> AsyncIterator[Session]:
-        async with self._session(BEGIN_TO_READ) as session:
-            yield session
-
-    @asynccontextmanager
-    async def writing(self, users: Sequence[str]) -> AsyncIterator[Session]:
-        async with self._writer, self._session(BEGIN_TO_WRITE) as session:
-            yield session
-            self._same_file(committing=True)
-
-    @asynccontextmanager
-    async def _session(self, begin: str | None) -> AsyncIterator[Session]:
-        """Open a session of the event loop; its transaction commits unless something is raised."""
-        with translated(self.path):
-            with NO_FORK:
-                connection = self._started(begin).connect()
-            session = LoopSession(connection)
-            try:
-                if begin is not None:
-                    await session.run(connection.begin)
-                yield session
-                if begin is not None:
-                    await session.run(connection.commit)
-            finally:
-                await asyncio.shield(self._begin(session.close()))
-
-    async def read(self, user_id: str | None, work: Work[T]) -> T:
+    async def _read(self, user_id: str | None, work: Work[T]) -> T:
         self._same_file()
         self._started()
-        return await asyncio.shield(self._begin(self._read_in_thread(work)))
-
-    async def _read_in_thread(self, work: Work[T]) -> T:
         async with self._readers:
-            return await asyncio.to_thread(self._in_thread, work)
+            return await asyncio.to_thread(self._run, work)
 
-    async def _transaction(self, users: Sequence[str], work: Work[T]) -> T:
+    async def _write(self, users: Sequence[str], work: Work[T]) -> T:
         self._started()
         async with self._writer:
-            return await asyncio.to_thread(self._in_thread, work, BEGIN_TO_WRITE)
+            return await asyncio.to_thread(self._run, work, BEGIN_TO_WRITE)
 
-    @NO_FORK
-    def _in_thread(self, work: Work[T], begin: str | None = None) -> T:
+    async def pages(self, user_id: str | None, work: Work[Iterator[T]]) -> AsyncGenerator[T, None]:
         with translated(self.path):
-            connection = self._connections.pop(begin, None) or self._started().connect()
-            driver: Any = connection.connection.dbapi_connection
+            session = open_session(self._started(BEGIN_TO_READ))
+            reading: asyncio.Future[list[T]] | None = None
             try:
-                if begin is not None:
-                    driver.execute(begin)
-                done = run_to_end(work(ThreadSession(connection)))
-                if begin is not None:
-                    self._same_file(committing=True)
-                connection.commit()  # of SQLAlchemy's own transaction, if one of its statements has begun it
-                driver.commit()
-            except BaseException:
-                connection.close()
-                raise
-            self._connections[begin] = connection
+                pages = await asyncio.to_thread(NO_FORK(work), session)
+                while True:
+                    reading = self._begin(asyncio.to_thread(NO_FORK(lambda: list(islice(pages, 1)))))
+                    page = await asyncio.shield(reading)
+                    if not page:
+                        return
+                    yield page[0]
+            finally:
+                await asyncio.shield(self._begin(_close_after(reading, session)))
+
+    def _run(self, work: Work[T], begin: str | None = None) -> T:
+        """Run a function in this thread; its transaction commits unless something is raised."""
+        with self.session(begin) as session:
+            done = work(session)
+            if begin is not None:
+                self._same_file(committing=True)
+            session.commit()
             return done
+
+    @contextmanager
+    def session(self, begin: str | None = None) -> Iterator[Session]:
+        """Open a session for this thread."""
+        with NO_FORK, translated(self.path), open_session(self._started(begin)) as session:
+            yield session
 
     def _same_file(self, *, committing: bool = False) -> None:
         """Raise if the file, or the log of a commit, is gone: what is written to a removed file is lost."""
@@ -398,30 +349,31 @@ def _create_private(path: Path) -> None:
         raise StoreUnavailable(f"{path} cannot be opened for writing: {error.strerror}") from error
 
 
-class SqliteReader:
-    """One connection, used by the event loop itself: the statements take less time than a switch to a thread. It never
-    waits for a lock, and never reads for long, but raises; a read sees the newest commit."""
+class CommitCounter:
+    """One connection, used by the event loop itself: asking for a number takes less time than a switch to a thread. It
+    never waits for a lock, but raises."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._connection: sqlite3.Connection | None = None
 
     @NO_FORK
-    def rows(self, reads: Iterable[Read]) -> list[Rows]:
-        return PlainStatements(self._opened()).rows(reads, most_s=LOOP_READS_S)
-
-    @NO_FORK
-    def version(self) -> int:
+    def number(self) -> int:
         """Return a number that stays the same while nobody commits."""
-        return int(self._opened().execute(VERSION).fetchone()[0])
-
-    def _opened(self) -> sqlite3.Connection:
         if self._connection is None:
             self._connection = sqlite3.connect(self._path, timeout=0, isolation_level=None)
             self._connection.execute(READ_ONLY)
-        return self._connection
+        return int(self._connection.execute(VERSION).fetchone()[0])
 
     def close(self) -> None:
         if self._connection is not None:
             self._connection.close()
             self._connection = None
+
+
+async def _close_after(reading: asyncio.Future[Any] | None, session: Session) -> None:
+    """Close a session as soon as no thread uses it."""
+    if reading is not None:
+        await asyncio.gather(reading, return_exceptions=True)
+    with NO_FORK:
+        session.close()

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from .entries import IndexEntries
     from .erasures import Erasures
     from .files import Files
+    from .index_rows import IndexRows
     from .jobs import Jobs
     from .keys import Keys
     from .maintenance import Maintenance
@@ -54,6 +55,7 @@ class Store:
     erasures: Erasures
     files: Files
     history: History
+    index_rows: IndexRows
     jobs: Jobs
     keys: Keys
     llm_usage: LlmUsage

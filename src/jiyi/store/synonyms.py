@@ -3,16 +3,16 @@
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 
-from sqlalchemy import BindParameter, and_, bindparam, delete, func, insert, or_, select
+from sqlalchemy import and_, bindparam, delete, func, insert, or_, select
+from sqlalchemy.orm import Session
 
 from ..errors import NotFound
 from ..languages.words import normalise
 from ..models import utc_now
 from ..scope import Filter
 from ..synonyms import Cooccurrence, Pair, Synonym, in_order
-from .database import Repository, chunks
+from .database import Repository, chunks, reads
 from .memories import conditions
-from .session import Session
 from .tables import SHARED, ChangeRow, KeywordRow, MemoryRow, SynonymRow
 
 NEWEST = 200  # of the memories that have a word; a word's company is counted in these
@@ -25,14 +25,14 @@ _DELETE = delete(SynonymRow).where(
 )
 
 
-async def add(session: Session, user_id: str, given: Mapping[Pair, float]) -> int:
+def add(session: Session, user_id: str, given: Mapping[Pair, float]) -> int:
     """Add pairs or update their similarity; return the number of new or changed ones."""
     known: dict[Pair, float] = {}
     for some in chunks(list({keyword for keyword, _ in given})):
         statement = select(SynonymRow.keyword, SynonymRow.synonym, SynonymRow.similarity).where(
             SynonymRow.user_id == user_id, SynonymRow.keyword.in_(some)
         )
-        known.update({(one, other): similarity for one, other, similarity in await session.rows(statement)})
+        known.update({(one, other): similarity for one, other, similarity in session.execute(statement).all()})
     changed = {pair: similarity for pair, similarity in given.items() if known.get(pair) != similarity}
     if not changed:
         return 0
@@ -40,22 +40,31 @@ async def add(session: Session, user_id: str, given: Mapping[Pair, float]) -> in
     both += [(other, one, similarity) for one, other, similarity in both]
     old = [{"whose": user_id, "one": one, "other": other} for one, other, _ in both if in_order(one, other) in known]
     if old:
-        await session.execute(_DELETE, old)
+        session.execute(_DELETE, old)
     values = [{"user_id": user_id, "keyword": one, "synonym": other, "similarity": alike} for one, other, alike in both]
-    await session.execute(insert(SynonymRow), values)
-    await tell(session, user_id)
+    session.execute(insert(SynonymRow), values)
+    tell(session, user_id)
     return len(changed)
 
 
-# Built once: every search runs it.
-_USERS: BindParameter[list[str]] = bindparam("users", expanding=True)
-_WORDS: BindParameter[list[str]] = bindparam("words", expanding=True)
-_OF = select(SynonymRow.user_id, SynonymRow.keyword, SynonymRow.synonym, SynonymRow.similarity).where(
-    SynonymRow.user_id.in_(_USERS), SynonymRow.keyword.in_(_WORDS)
-)
+def synonyms_of(session: Session, user_id: str, words: Sequence[str]) -> dict[str, list[tuple[str, float]]]:
+    """Return synonyms of the words, best first: the user's own and the shared ones. The user's own similarity overrides
+    the shared one."""
+    found: defaultdict[str, dict[str, float]] = defaultdict(dict)
+    for some in chunks(list(dict.fromkeys(map(normalise, words)))):
+        statement = select(SynonymRow.user_id, SynonymRow.keyword, SynonymRow.synonym, SynonymRow.similarity).where(
+            SynonymRow.user_id.in_([user_id, SHARED]), SynonymRow.keyword.in_(some)
+        )
+        lines = session.execute(statement).all()
+        for _, keyword, synonym, similarity in sorted(lines, key=lambda line: line[0] != SHARED):
+            found[keyword][synonym] = similarity
+    return {
+        keyword: sorted(synonyms.items(), key=lambda entry: (-entry[1], entry[0]))
+        for keyword, synonyms in found.items()
+    }
 
 
-async def listing(session: Session, user_id: str) -> Sequence[Synonym]:
+def listing(session: Session, user_id: str) -> Sequence[Synonym]:
     """Return the user's pairs and the shared ones, each once, by word."""
     statement = (
         select(SynonymRow)
@@ -64,31 +73,31 @@ async def listing(session: Session, user_id: str) -> Sequence[Synonym]:
     )
     return [
         Synonym(keyword=row.keyword, synonym=row.synonym, similarity=row.similarity, shared=row.user_id == SHARED)
-        for row in await session.rows(statement)
+        for row in session.execute(statement).all()
     ]
 
 
-async def remove(session: Session, user_id: str, keyword: str, synonym: str | None) -> int:
+def remove(session: Session, user_id: str, keyword: str, synonym: str | None) -> int:
     """Remove one pair, or all pairs of a word; return their number."""
     word, other = normalise(keyword), None if synonym is None else normalise(synonym)
     forth, back = SynonymRow.keyword == word, SynonymRow.synonym == word
     if other is not None:
         forth, back = and_(forth, SynonymRow.synonym == other), and_(back, SynonymRow.keyword == other)
     mine = SynonymRow.user_id == user_id
-    found = await session.scalar(select(func.count()).select_from(SynonymRow).where(mine, forth)) or 0
+    found = session.scalar(select(func.count()).select_from(SynonymRow).where(mine, forth)) or 0
     if not found:
         pair = f"{keyword!r}" if synonym is None else f"{keyword!r} and {synonym!r}"
         whose = "no shared synonyms" if user_id == SHARED else f"user {user_id!r} has no synonyms of their own"
         raise NotFound(f"{whose}: {pair}")
-    await session.execute(delete(SynonymRow).where(mine, or_(forth, back)))
-    await tell(session, user_id)
+    session.execute(delete(SynonymRow).where(mine, or_(forth, back)))
+    tell(session, user_id)
     return found
 
 
-async def tell(session: Session, user_id: str) -> None:
+def tell(session: Session, user_id: str) -> None:
     """Record in the change feed that search results may differ."""
     change = {"user_id": user_id, "memory_id": "", "action": "synonyms", "changed_at": utc_now()}
-    await session.execute(insert(ChangeRow), [change])
+    session.execute(insert(ChangeRow), [change])
 
 
 class Synonyms(Repository):
@@ -98,46 +107,36 @@ class Synonyms(Repository):
         whose = user_id or SHARED
         return await self._database.write([whose], lambda session: add(session, whose, pairs))
 
-    async def list(self, user_id: str | None) -> Sequence[Synonym]:
-        async with self._database.reading(user_id) as session:
-            return await listing(session, user_id or SHARED)
+    @reads
+    def list(self, session: Session, user_id: str | None) -> Sequence[Synonym]:
+        return listing(session, user_id or SHARED)
 
     async def remove(self, user_id: str | None, keyword: str, synonym: str | None) -> int:
         whose = user_id or SHARED
         return await self._database.write([whose], lambda session: remove(session, whose, keyword, synonym))
 
-    async def of(self, user_id: str, words: Sequence[str]) -> Mapping[str, Sequence[tuple[str, float]]]:
-        """Return synonyms of the words, best first: the user's own and the shared ones. The user's own similarity
-        overrides the shared one."""
-        async with self._database.reading(user_id) as session:
-            found: defaultdict[str, dict[str, float]] = defaultdict(dict)
-            for some in chunks(list(dict.fromkeys(map(normalise, words)))):
-                [lines] = await session.select((_OF, {"users": [user_id, SHARED], "words": list(some)}))
-                for _, keyword, synonym, similarity in sorted(lines, key=lambda line: line[0] != SHARED):
-                    found[keyword][synonym] = similarity
-            return {
-                keyword: sorted(synonyms.items(), key=lambda entry: (-entry[1], entry[0]))
-                for keyword, synonyms in found.items()
-            }
+    @reads
+    def of(self, session: Session, user_id: str, words: Sequence[str]) -> Mapping[str, Sequence[tuple[str, float]]]:
+        return synonyms_of(session, user_id, words)
 
-    async def cooccurrence(self, where: Filter, words: Sequence[str]) -> Cooccurrence:
+    @reads
+    def cooccurrence(self, session: Session, where: Filter, words: Sequence[str]) -> Cooccurrence:
         """Count the keywords that occur together with these words in the memories that match."""
-        async with self._database.reading(where.user_id) as session:
-            asked = list(dict.fromkeys(map(normalise, words)))
-            keyword, mine = KeywordRow.keyword, KeywordRow.user_id == where.user_id
-            # Sorting and counting are done here: asked to do it, SQLite would walk through all keywords of the user.
-            having = await session.scalars(select(KeywordRow.memory_id).where(mine, keyword.in_(asked)))
-            newest = sorted(set(having), reverse=True)[:NEWEST]
-            ids = await session.scalars(select(MemoryRow.id).where(*conditions(where), MemoryRow.id.in_(newest)))
-            together = Counter(await session.scalars(select(keyword).where(mine, KeywordRow.memory_id.in_(ids))))
-            often = {word: count for word, count in together.most_common(COMPANIONS + len(asked)) if word not in asked}
-            if not often:
-                return Cooccurrence()
-            in_all = select(keyword, func.count()).where(mine, keyword.in_(often)).group_by(keyword)
-            population = select(func.count()).select_from(MemoryRow).where(MemoryRow.user_id == where.user_id)
-            return Cooccurrence(
-                population=await session.scalar(population) or 0,
-                asked=len(ids),
-                together=often,
-                holders=dict(await session.rows(in_all)),
-            )
+        asked = list(dict.fromkeys(map(normalise, words)))
+        keyword, mine = KeywordRow.keyword, KeywordRow.user_id == where.user_id
+        # Sorting and counting are done here: asked to do it, SQLite would walk through all keywords of the user.
+        having = session.scalars(select(KeywordRow.memory_id).where(mine, keyword.in_(asked))).all()
+        newest = sorted(set(having), reverse=True)[:NEWEST]
+        ids = session.scalars(select(MemoryRow.id).where(*conditions(where), MemoryRow.id.in_(newest))).all()
+        together = Counter(session.scalars(select(keyword).where(mine, KeywordRow.memory_id.in_(ids))).all())
+        often = {word: count for word, count in together.most_common(COMPANIONS + len(asked)) if word not in asked}
+        if not often:
+            return Cooccurrence()
+        in_all = select(keyword, func.count()).where(mine, keyword.in_(often)).group_by(keyword)
+        population = select(func.count()).select_from(MemoryRow).where(MemoryRow.user_id == where.user_id)
+        return Cooccurrence(
+            population=session.scalar(population) or 0,
+            asked=len(ids),
+            together=often,
+            holders=dict(session.execute(in_all).all()),
+        )

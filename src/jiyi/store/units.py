@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import and_, select
+from sqlalchemy.orm import Session
 
 from ..models import SourceMessage
-from .database import PAGE_SIZE, Repository, chunks, from_row
-from .session import Session
+from .database import PAGE_SIZE, Repository, chunks, from_row, reads
 from .tables import MemoryRow, MemorySourceRow, MessageRow, UnitMessageRow, UnitRow
 
 UNITS_PART = 20  # units that are read at once
@@ -25,8 +25,9 @@ class StoredUnit:
 
 
 class Units(Repository):
-    async def page(
-        self, user_id: str, session_id: str | None, *, cursor: str | None, limit: int
+    @reads
+    def page(
+        self, session: Session, user_id: str, session_id: str | None, *, cursor: str | None, limit: int
     ) -> tuple[list[StoredUnit], bool]:
         """Return units of a user or of one session, the last begun first, as many as a page may hold, and True if there
         are more."""
@@ -35,20 +36,19 @@ class Units(Repository):
             statement = statement.where(UnitRow.session_id == session_id)
         if cursor is not None:
             statement = statement.where(UnitRow.id < cursor)
-        async with self._database.reading(user_id) as session:
-            units = await session.rows(statement.order_by(UnitRow.id.desc()).limit(limit + 1))
-            found: list[StoredUnit] = []
-            room = PAGE_SIZE
-            for some in chunks(units[:limit], UNITS_PART):
-                for unit in await _with_messages(session, user_id, some):
-                    found.append(unit)
-                    room -= sum(len(message.text) for message in unit.messages)
-                    if room < 0:
-                        return found, len(found) < len(units)
-            return found, len(units) > limit
+        units = session.execute(statement.order_by(UnitRow.id.desc()).limit(limit + 1)).all()
+        found: list[StoredUnit] = []
+        room = PAGE_SIZE
+        for some in chunks(units[:limit], UNITS_PART):
+            for unit in _with_messages(session, user_id, some):
+                found.append(unit)
+                room -= sum(len(message.text) for message in unit.messages)
+                if room < 0:
+                    return found, len(found) < len(units)
+        return found, len(units) > limit
 
 
-async def _with_messages(session: Session, user_id: str, units: Sequence[Any]) -> list[StoredUnit]:
+def _with_messages(session: Session, user_id: str, units: Sequence[Any]) -> list[StoredUnit]:
     """Return units with their messages and the ids of the memories derived from them."""
     messages: dict[str, list[SourceMessage]] = defaultdict(list)
     derived: dict[str, list[str]] = defaultdict(list)
@@ -65,11 +65,11 @@ async def _with_messages(session: Session, user_id: str, units: Sequence[Any]) -
     )
     mine = and_(UnitMessageRow.user_id == user_id, UnitMessageRow.unit_id.in_([unit.id for unit in units]))
     said = select(UnitMessageRow.unit_id, MessageRow).join(MessageRow, of_unit).where(mine)
-    for row in await session.rows(said.order_by(MessageRow.sent_at, MessageRow.id)):
+    for row in session.execute(said.order_by(MessageRow.sent_at, MessageRow.id)):
         messages[row.unit_id].append(from_row(SourceMessage, row, span=None))
     made = select(UnitMessageRow.unit_id, MemoryRow.id).distinct()
     made = made.join(MemorySourceRow, of_message).join(MemoryRow, of_memory).where(mine)
-    for unit_id, memory_id in await session.rows(made.order_by(MemoryRow.id)):
+    for unit_id, memory_id in session.execute(made.order_by(MemoryRow.id)):
         derived[unit_id].append(memory_id)
     return [
         StoredUnit(

@@ -25,22 +25,18 @@ from sqlalchemy import (
     literal,
     select,
 )
+from sqlalchemy.orm import Session
 
 from ..scope import Filter
-from ..store.database import chunks
-from ..store.entries import vector_of_memory
-from ..store.memories import conditions
-from ..store.postgres import PostgresDatabase
-from ..store.session import Session
-from ..store.tables import EmbeddingRow, MemoryRow
-from ..store.types import Pgvector
-from .query import IndexQuery
-from .user_index import UserIndex
+from .database import Repository, chunks, reads
+from .entries import vector_of_memory
+from .memories import conditions
+from .postgres import PostgresDatabase
+from .tables import EmbeddingRow, MemoryRow
+from .types import Pgvector
 
 NEAREST = 400  # memories to fetch for each vector of a query
 FARTHEST = 10
-BY_WORDS = 1000  # memories that match by words, whose similarity is computed too
-SELDOM = 25  # if fewer than one in so many are in scope, comparing all of those is faster than walking the index
 MOST_SCANNED = 100_000  # vectors in one index scan
 LARGEST = 2000  # dimension of an HNSW index
 OLDEST = (0, 8)  # version of pgvector with iterative scans, which go on until enough rows are in scope
@@ -70,47 +66,66 @@ class Found:
         return int(self.name.rpartition("_")[2])
 
 
-async def found(session: Session, user_id: str, model: str | None = None) -> list[Found]:
+def found(session: Session, user_id: str, model: str | None = None) -> list[Found]:
     joined = _classes.join(_indexes, _indexes.c.indexrelid == _classes.c.oid)
     mine = _classes.c.relname.startswith(_name(user_id, model), autoescape=True)
-    rows = await session.rows(select(_classes.c.relname, _indexes.c.indisvalid).select_from(joined).where(mine))
+    rows = session.execute(select(_classes.c.relname, _indexes.c.indisvalid).select_from(joined).where(mine))
     return [Found(name=name, valid=valid) for name, valid in rows]
 
 
-class PgVectors:
+class PgVectors(Repository):
     """Vectors of very large users, which stay in PostgreSQL."""
 
+    _database: PostgresDatabase
+
     def __init__(self, database: PostgresDatabase, above: int) -> None:
-        self._database = database
+        super().__init__(database)
         self._above = above  # vectors of one user; 0 means never
 
-    async def dimension(self, session: Session, user_id: str, model: str) -> int | None:
+    @reads
+    def dimension(self, session: Session, user_id: str, model: str) -> int | None:
         """Return the dimension of the vectors that the user's index holds, or None without an index."""
-        valid = [one.dimension for one in await found(session, user_id, model) if one.valid]
+        valid = [one.dimension for one in found(session, user_id, model) if one.valid]
         return valid[0] if valid else None
 
-    async def load(self, session: Session, index: UserIndex, query: IndexQuery) -> None:
-        """Load the nearest vectors, and those of memories that match by words, into the index."""
-        wanted = [vector for vector in (query.vector, *query.turns) if vector is not None]
+    @reads
+    def nearest(
+        self, session: Session, where: Filter, model: str, vectors: Sequence[NDArray[np.float32]], *, often: bool
+    ) -> set[str]:
+        """Return the ids of the memories nearest to vectors, by the index if many are in scope. Also the farthest,
+        nearest to the opposite vector: similarities are scaled from worst to best."""
+        if often:
+            session.execute(_SET)
         ids: set[str] = set()
-        if wanted:
-            ids.update(index.by_words(query, BY_WORDS))
-            often = index.in_scope(query.filter) * SELDOM >= len(index)
-            if often:
-                await session.execute(_SET)
-            for vector in wanted:
-                # Also the farthest, nearest to the opposite vector: similarities are scaled from worst to best.
-                for one, number in ((vector, NEAREST), (-vector, FARTHEST)):
-                    ids.update(await session.scalars(_nearest(query.filter, query.model, one, number, indexed=often)))
-            ids.update(index.derived_from(ids))  # they tell whether a statement has ended
-        index.load_vectors(*await _vectors(session, query.filter.user_id, query.model, sorted(ids), index.dimension))
+        for vector in vectors:
+            for one, number in ((vector, NEAREST), (-vector, FARTHEST)):
+                ids.update(session.scalars(_nearest(where, model, one, number, indexed=often)))
+        return ids
+
+    @reads
+    def load(
+        self, session: Session, user_id: str, model: str, ids: Sequence[str], dimension: int
+    ) -> tuple[list[str], NDArray[np.float32]]:
+        """Return vectors with the ids of their memories."""
+        names: list[str] = []
+        vectors: list[NDArray[np.float32]] = []
+        for some in chunks(ids):
+            statement = select(EmbeddingRow.memory_id, EmbeddingRow.vector).where(
+                EmbeddingRow.user_id == user_id,
+                EmbeddingRow.memory_id.in_(some),
+                EmbeddingRow.part == 0,
+                EmbeddingRow.model == model,
+                EmbeddingRow.dimension == dimension,
+            )
+            for memory_id, vector in session.execute(statement):
+                names.append(memory_id)
+                vectors.append(vector)
+        return names, np.stack(vectors) if vectors else np.empty((0, dimension), np.float32)
 
     async def maintain(self, user_id: str) -> None:
         """Create the user's index when there are more than so many vectors, and drop it below half of that."""
         above = self._above
-        async with self._database.reading(user_id) as session:
-            there = {index.name: index for index in await found(session, user_id)}
-            counted = await sizes(session, user_id, 2 * above) if above else {}
+        there, counted = await self._counted(user_id)
         able = await self._database.pgvector_version() >= OLDEST
         wanted, kept = set(), set()
         for (model, size), number in counted.items():
@@ -122,10 +137,14 @@ class PgVectors:
         create = [one for one in wanted if one.name in drop or one.name not in there]
         await self._database.change_indexes(user_id, drop=[to_drop(name) for name in drop], create=create)
 
+    @reads
+    def _counted(self, session: Session, user_id: str) -> tuple[dict[str, Found], dict[tuple[str, int], int]]:
+        there = {index.name: index for index in found(session, user_id)}
+        return there, sizes(session, user_id, 2 * self._above) if self._above else {}
+
     async def drop(self, user_id: str) -> None:
         """Drop the user's index."""
-        async with self._database.reading(user_id) as session:
-            left = await found(session, user_id)
+        left = await self._database.read(user_id, lambda session: found(session, user_id))
         await self._database.change_indexes(user_id, drop=[to_drop(index.name) for index in left])
 
 
@@ -143,32 +162,13 @@ def _nearest(where: Filter, model: str, vector: NDArray[np.float32], number: int
     )
 
 
-async def _vectors(
-    session: Session, user_id: str, model: str, ids: Sequence[str], dimension: int
-) -> tuple[list[str], NDArray[np.float32]]:
-    names: list[str] = []
-    vectors: list[NDArray[np.float32]] = []
-    for some in chunks(ids):
-        statement = select(EmbeddingRow.memory_id, EmbeddingRow.vector).where(
-            EmbeddingRow.user_id == user_id,
-            EmbeddingRow.memory_id.in_(some),
-            EmbeddingRow.part == 0,
-            EmbeddingRow.model == model,
-            EmbeddingRow.dimension == dimension,
-        )
-        for memory_id, vector in await session.rows(statement):
-            names.append(memory_id)
-            vectors.append(vector)
-    return names, np.stack(vectors) if vectors else np.empty((0, dimension), np.float32)
-
-
-async def sizes(session: Session, user_id: str, most: int) -> dict[tuple[str, int], int]:
+def sizes(session: Session, user_id: str, most: int) -> dict[tuple[str, int], int]:
     """Count a user's vectors by model and dimension, up to a limit."""
     some = (
         select(EmbeddingRow.model, EmbeddingRow.dimension).where(EmbeddingRow.user_id == user_id).limit(most).subquery()
     )
     statement = select(some.c.model, some.c.dimension, func.count()).group_by(some.c.model, some.c.dimension)
-    return {(model, size): number for model, size, number in await session.rows(statement)}
+    return {(model, size): number for model, size, number in session.execute(statement)}
 
 
 def index_for(user_id: str, model: str, size: int) -> Index:
