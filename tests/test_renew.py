@@ -57,7 +57,7 @@ async def make_older(memory: Memory, user_id: str) -> None:
 
     def work(session: Session) -> None:
         mine = TermsRow.user_id == user_id
-        for row in session.execute(select(TermsRow).where(mine)).all():
+        for row in session.scalars(select(TermsRow).where(mine)).all():
             shifted = {"hashes": row.hashes + 1, "keyword_hashes": row.keyword_hashes + 1}
             session.execute(update(TermsRow).where(mine, TermsRow.memory_id == row.memory_id).values(shifted))
         session.execute(update(TermsRow).where(mine).values(words_version=0))

@@ -171,7 +171,7 @@ def _switch_off(what: str | None, off: ExitStack) -> None:
         from jiyi.store.tables import MemoryRow
 
         def anybodys(session, user_id, name):  # type: ignore[no-untyped-def]
-            named = select(MemoryRow).where(or_(MemoryRow.id == name, MemoryRow.memory_key == name))
+            named = select(MemoryRow.__table__).where(or_(MemoryRow.id == name, MemoryRow.memory_key == name))
             with suppress(IndexError):
                 return session.execute(named).all()[0]
             return rightly(session, user_id, name)

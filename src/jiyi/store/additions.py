@@ -214,7 +214,7 @@ def _add_messages(inserts: Inserts, addition: Addition) -> None:
 
 
 _GROW = (
-    update(UnitRow)
+    update(UnitRow.__table__)
     .where(UnitRow.user_id == bindparam("whose"), UnitRow.id == bindparam("unit"))
     .values(participants=bindparam("people"), started_at=bindparam("start"), ended_at=bindparam("end"))
 )

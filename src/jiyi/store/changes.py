@@ -16,18 +16,17 @@ SETTLE_PAUSES_S = (0.002, 0.01, 0.03, 0.06, 0.1, 0.1)
 
 MOST_POSITIONS = 10_000
 
+_change, _synonym = (row.__table__.c for row in (ChangeRow, SynonymRow))
 # Built once: every search runs them, and building takes longer. Each newest number is one index look-up.
 _TIPS = [
-    sa.select(sa.func.max(ChangeRow.seq)).where(ChangeRow.user_id == sa.bindparam(name)).scalar_subquery()
+    sa.select(sa.func.max(_change.seq)).where(_change.user_id == sa.bindparam(name)).scalar_subquery()
     for name in ("user_id", "erased", "shared")
 ]
-_NEWEST = sa.select(ChangeRow.seq, ChangeRow.memory_id, ChangeRow.changed_at).where(
-    ChangeRow.seq == sa.select(sa.func.max(ChangeRow.seq)).where(ChangeRow.seq.in_(_TIPS)).scalar_subquery()
+_NEWEST = sa.select(_change.seq, _change.memory_id, _change.changed_at).where(
+    _change.seq == sa.select(sa.func.max(_change.seq)).where(_change.seq.in_(_TIPS)).scalar_subquery()
 )
 _HAS_SYNONYMS = (
-    sa.select(SynonymRow.user_id)
-    .where(SynonymRow.user_id.in_([sa.bindparam("user_id"), sa.bindparam("shared")]))
-    .limit(1)
+    sa.select(_synonym.user_id).where(_synonym.user_id.in_([sa.bindparam("user_id"), sa.bindparam("shared")])).limit(1)
 )
 
 

@@ -9,18 +9,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import ColumnElement, Row, Table, and_, delete, exists, func, insert, select, tuple_, update
-from sqlalchemy.orm import Session
+from sqlalchemy.orm import Session, aliased
 
 from ..languages.terms import WORDS_VERSION
 from ..models import utc_now
 from .changes import tell
 from .contract import Change, IndexEntry
-from .database import Repository, Values, chunks, from_row, ids_by_user, reads
+from .database import Columns, Repository, Values, chunks, from_row, ids_by_user, reads
 from .edits import revision_values
 from .entries import insert_index
 from .memories import known_by_hash
 from .tables import SHARED, EmbeddingRow, KeywordRow, MemoryRow, RevisionRow, TermsRow
-from .types import METADATA, aliased
+from .types import METADATA
 
 ACTOR = "verify"
 UNKNOWN_VERSION = "its history did not know of this version"
@@ -107,7 +107,7 @@ def memories(
         .scalar_subquery()
     )
     statement = (
-        select(MemoryRow, *_TERMS, *_VECTOR, parts.label("vectors"), told.label("told"))
+        select(MemoryRow.__table__, *_TERMS, *_VECTOR, parts.label("vectors"), told.label("told"))
         .outerjoin(TermsRow, own)
         .outerjoin(EmbeddingRow, vector)
         .where(key > after)
@@ -123,7 +123,7 @@ def memories(
     for owner, of_owner in ids_by_user((row.user_id, row.id) for row in found).items():
         for some in chunks(of_owner):
             of_these = and_(KeywordRow.user_id == owner, KeywordRow.memory_id.in_(some))
-            for word in session.execute(select(KeywordRow).where(of_these)):
+            for word in session.execute(select(KeywordRow.__table__).where(of_these)):
                 keywords[owner, word.memory_id].append((word.keyword, word.weight, word.source))
     return [_checked(row, keywords[row.user_id, row.id]) for row in found]
 
@@ -150,7 +150,7 @@ def repair(session: Session, wanted: Sequence[Repair]) -> list[str]:
     done = []
     for one in wanted:
         mine = and_(MemoryRow.user_id == one.user_id, MemoryRow.id == one.id)
-        row = session.execute(select(MemoryRow).where(mine)).first()
+        row = session.execute(select(MemoryRow.__table__).where(mine)).first()
         if row is None or row.version != one.version:
             continue
         if one.dedupe_hash is not None and not _may_have(session, row, one.dedupe_hash):
@@ -178,7 +178,7 @@ def repair(session: Session, wanted: Sequence[Repair]) -> list[str]:
     return done
 
 
-def _may_have(session: Session, row: Row[MemoryRow], said: str) -> bool:
+def _may_have(session: Session, row: Row[*Columns], said: str) -> bool:
     """Return False if another current memory has this dedupe hash."""
     twin = (known_by_hash(session, row.user_id, [said], utc_now())).get(said, row.id)
     return twin == row.id or row.status != "active" or row.valid_to is not None

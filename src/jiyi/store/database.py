@@ -28,13 +28,15 @@ P = ParamSpec("P")
 
 Work = Callable[[Session], T]
 Values = dict[str, Any]
+Columns = tuple[Any, ...]  # of a row of a whole table
 
 PAGE_SIZE = 4_000_000  # characters; a page that has more ends, and the next one continues
 
 
 def open_session(bind: Engine | Connection) -> Session:
     """Return a session that sends nothing by itself, and whose objects stay readable after its end."""
-    return Session(bind, autoflush=False, expire_on_commit=False)
+    options = {"synchronize_session": False}  # there are no objects to be kept in step: reads return rows
+    return Session(bind, autoflush=False, expire_on_commit=False, execution_options=options)
 
 
 class Database(ABC):

@@ -102,7 +102,9 @@ def _held(session: Session, user_id: str, memory_ids: Sequence[str]) -> list[Hel
     found: list[Held] = []
     for some in chunks(list(memory_ids)):
         memories = session.execute(
-            select(MemoryRow).where(MemoryRow.user_id == user_id, MemoryRow.id.in_(some)).order_by(MemoryRow.id)
+            select(MemoryRow.__table__)
+            .where(MemoryRow.user_id == user_id, MemoryRow.id.in_(some))
+            .order_by(MemoryRow.id)
         ).all()
         sources = select(MemorySourceRow.memory_id, MemorySourceRow.message_id).where(
             MemorySourceRow.user_id == user_id, MemorySourceRow.memory_id.in_(some)
@@ -237,7 +239,7 @@ def _reopen(session: Session, user_id: str, gone: Mapping[str, Held]) -> list[st
         row
         for some in chunks(list(gone))
         for row in session.execute(
-            select(MemoryRow).where(MemoryRow.user_id == user_id, MemoryRow.superseded_by.in_(some))
+            select(MemoryRow.__table__).where(MemoryRow.user_id == user_id, MemoryRow.superseded_by.in_(some))
         ).all()
         if row.id not in gone
     ]
@@ -292,7 +294,9 @@ def _only_here(session: Session, user_id: str, ids: Sequence[str]) -> list[str]:
 
 def _bring_back(session: Session, user_id: str, memory_id: str) -> bool:
     """Restore an archived memory whose compressed form was deleted, unless another one has the same text."""
-    row = session.execute(select(MemoryRow).where(MemoryRow.user_id == user_id, MemoryRow.id == memory_id)).first()
+    row = session.execute(
+        select(MemoryRow.__table__).where(MemoryRow.user_id == user_id, MemoryRow.id == memory_id)
+    ).first()
     if row is None or row.status != "archived":
         return False
     now = utc_now()

@@ -44,23 +44,25 @@ def _named(column: Any, *more: Any) -> sa.Select[Any]:
     return sa.select(column, *more).where(mine, column.in_(sa.bindparam("values", expanding=True)))
 
 
-_memory = MemoryRow
-_MESSAGES, _DELIVERED = _named(MessageRow.id), _named(MessageRow.dedupe_hash)
+_message, _memory, _vector, _source, _relation, _unit = (
+    row.__table__.c for row in (MessageRow, MemoryRow, EmbeddingRow, MemorySourceRow, RelationRow, UnitRow)
+)
+_MESSAGES, _DELIVERED = _named(_message.id), _named(_message.dedupe_hash)
 _EXPIRED = sa.and_(_memory.status == "active", _memory.expires_at <= sa.bindparam("now"))
 _SAME = _named(_memory.dedupe_hash, _memory.id, IS_KNOWN, _EXPIRED)
-_EMBEDDED = _named(EmbeddingRow.memory_id).where(EmbeddingRow.part == 0, EmbeddingRow.model == sa.bindparam("model"))
+_EMBEDDED = _named(_vector.memory_id).where(_vector.part == 0, _vector.model == sa.bindparam("model"))
 _KEYS = _named(_memory.memory_key)
 _SLOTS = _named(_memory.slot, _memory.id, _memory.version).where(_memory.status == "active")
 _VERSIONS = _named(_memory.id, _memory.version)
-_SOURCES = _named(MemorySourceRow.memory_id, MemorySourceRow.message_id)
-_RELATIONS = _named(RelationRow.memory_id, RelationRow.target_id, RelationRow.relation_type)
-_UNITS = _named(UnitRow.id, UnitRow.participants, UnitRow.started_at, UnitRow.ended_at)
+_SOURCES = _named(_source.memory_id, _source.message_id)
+_RELATIONS = _named(_relation.memory_id, _relation.target_id, _relation.relation_type)
+_UNITS = _named(_unit.id, _unit.participants, _unit.started_at, _unit.ended_at)
 
 
 @lru_cache(maxsize=8)
 def _last_message(nulls: frozenset[str]) -> sa.Select[str]:
     """Select the last message of a scope in which some columns are NULL."""
-    return sa.select(sa.func.max(MessageRow.id)).where(MessageRow.user_id == sa.bindparam("user_id"), *in_scope(nulls))
+    return sa.select(sa.func.max(_message.id)).where(_message.user_id == sa.bindparam("user_id"), *in_scope(nulls))
 
 
 def look_up(session: Session, addition: Addition) -> Dependencies:

@@ -16,7 +16,7 @@ from ..errors import InvalidInput, VersionConflict
 from ..models import MemoryItem, Revision
 from . import memories
 from .contract import Change, ChangedMemory, Past
-from .database import Inserts, Repository, Values, chunks, from_row, reads, writes
+from .database import Columns, Inserts, Repository, Values, chunks, from_row, reads, writes
 from .entries import INDEX_TABLES, index_values
 from .memories import known_by_hash, memory_row
 from .tables import MemoryRow, MessageRow, RelationRow, RevisionRow
@@ -26,7 +26,7 @@ def retire_expired(session: Session, user_id: str, hashes: Sequence[str], at: da
     """Archive expired memories with these hashes, so that the same text can be added again; `but` is left out."""
     for some in chunks(hashes):
         expired = session.execute(
-            select(MemoryRow).where(
+            select(MemoryRow.__table__).where(
                 MemoryRow.user_id == user_id,
                 MemoryRow.dedupe_hash.in_(some),
                 MemoryRow.id != but,
@@ -41,7 +41,7 @@ def retire_expired(session: Session, user_id: str, hashes: Sequence[str], at: da
             _apply(session, row, change)
 
 
-def _refuse_twin(session: Session, row: Row[MemoryRow], change: Change) -> None:
+def _refuse_twin(session: Session, row: Row[*Columns], change: Change) -> None:
     """Raise if another current memory has the same text."""
     said = change.dedupe_hash or row.dedupe_hash
     status, valid_to = (change.values.get(name, getattr(row, name)) for name in ("status", "valid_to"))
@@ -69,14 +69,14 @@ def revision_values(
     }
 
 
-def _apply(session: Session, row: Row[MemoryRow], change: Change) -> None:
+def _apply(session: Session, row: Row[*Columns], change: Change) -> None:
     inserts = Inserts()
     apply_changes(session, row.user_id, [(row, change)], inserts)
     inserts.run(session)
 
 
 def apply_changes(
-    session: Session, user_id: str, changes: Sequence[tuple[Row[MemoryRow], Change]], inserts: Inserts
+    session: Session, user_id: str, changes: Sequence[tuple[Row[*Columns], Change]], inserts: Inserts
 ) -> None:
     """Change memories; add their revisions, index entries and feed entries to `inserts`."""
     if not changes:
@@ -92,7 +92,7 @@ def apply_changes(
         columns.update(new)
         revisions.append(revision_values(user_id, row.id, state.version, change, before))
     statement = (  # the same columns in every row make one statement
-        update(MemoryRow)
+        update(MemoryRow.__table__)
         .where(MemoryRow.user_id == user_id, MemoryRow.id == bindparam("memory"))
         .values({name: bindparam(f"new_{name}") for name in sorted(columns)})
     )
@@ -121,13 +121,13 @@ def _new_values(change: Change) -> Values:
     return found
 
 
-def bring_back(session: Session, row: Row[MemoryRow], actor: str, reason: str, at: datetime) -> None:
+def bring_back(session: Session, row: Row[*Columns], actor: str, reason: str, at: datetime) -> None:
     """Restore an archived memory."""
     change = Change(values={"status": "active"}, action="restore", actor=actor, reason=reason, at=at)
     _apply(session, row, change)
 
 
-def reopen(session: Session, row: Row[MemoryRow], actor: str, reason: str, at: datetime) -> None:
+def reopen(session: Session, row: Row[*Columns], actor: str, reason: str, at: datetime) -> None:
     """Let an ended memory hold again."""
     values = {"valid_to": None, "superseded_by": None}
     _apply(session, row, Change(values=values, action="restore", actor=actor, reason=reason, at=at))
@@ -163,7 +163,9 @@ class Edits(Repository):
         """Change memories that still have their version; return the others, with the reason."""
         left: list[tuple[str, str]] = []
         for one in wanted:
-            row = session.execute(select(MemoryRow).where(MemoryRow.user_id == user_id, MemoryRow.id == one.id)).first()
+            row = session.execute(
+                select(MemoryRow.__table__).where(MemoryRow.user_id == user_id, MemoryRow.id == one.id)
+            ).first()
             try:
                 if row is None:
                     left.append((one.id, "it is gone"))
@@ -223,7 +225,7 @@ WORKED_OUT = ("merge", "supersede")  # what `add` does to memories that are ther
 
 
 def _memories(user_id: str, ids: Iterable[str]) -> Select[MemoryRow]:
-    return select(MemoryRow).where(MemoryRow.user_id == user_id, MemoryRow.id.in_(list(ids)))
+    return select(MemoryRow.__table__).where(MemoryRow.user_id == user_id, MemoryRow.id.in_(list(ids)))
 
 
 def _last_change(session: Session, what: Undoing) -> Versions:
@@ -251,7 +253,7 @@ def _changes(session: Session, what: Undoing) -> Versions:
 def _learned_from(what: Undoing) -> ColumnElement[bool]:
     """Select memories that a source created, and changes to others at the same time."""
     learned = [MemoryRow.user_id == what.user_id]
-    learned += [MemoryRow.metadata[name].as_string() == value for name, value in what.metadata.items()]
+    learned += [MemoryRow.metadata_[name].as_string() == value for name, value in what.metadata.items()]
     moments = [select(MemoryRow.created_at)]
     if what.session_id is not None:
         learned.append(MemoryRow.session_id == what.session_id)
@@ -278,7 +280,7 @@ def _add_compressed(session: Session, user_id: str, found: Versions) -> None:
                     _take_apart(session, whole, found)
 
 
-def _take_apart(session: Session, whole: Row[MemoryRow], found: Versions) -> None:
+def _take_apart(session: Session, whole: Row[*Columns], found: Versions) -> None:
     found.setdefault(whole.id, set()).add(1)
     parts = select(RelationRow.target_id).where(
         RelationRow.user_id == whole.user_id,
@@ -303,7 +305,7 @@ def snapshot(row: Any) -> dict[str, Any]:
     return {name: value.isoformat() if isinstance(value, datetime) else value for name, value in values.items()}
 
 
-def revisions(rows: Sequence[Row[RevisionRow]], row: Row[MemoryRow]) -> list[Revision]:
+def revisions(rows: Sequence[Row[*Columns]], row: Row[*Columns]) -> list[Revision]:
     """The history of a memory, oldest first. What a change led to is where the next one started."""
     befores = [revision.before for revision in rows[1:]]
     return [
@@ -319,7 +321,7 @@ class History(Repository):
     def get(self, session: Session, user_id: str, memory_id: str) -> list[Revision]:
         row = memories.memory_row(session, user_id, memory_id)
         changes = session.execute(
-            select(RevisionRow)
+            select(RevisionRow.__table__)
             .where(RevisionRow.user_id == user_id, RevisionRow.memory_id == row.id)
             .order_by(RevisionRow.version)
         ).all()
@@ -334,9 +336,9 @@ class History(Repository):
         for some in chunks(sorted(found)):
             items = {item.id: item for item in memories.items(session, what.user_id, some)}
             found_rows = {row.id: row for row in session.execute(_memories(what.user_id, some)).all()}
-            history: dict[str, list[Row[RevisionRow]]] = defaultdict(list)
+            history: dict[str, list[Row[*Columns]]] = defaultdict(list)
             mine = (RevisionRow.user_id == what.user_id, RevisionRow.memory_id.in_(some))
-            for revision in session.execute(select(RevisionRow).where(*mine).order_by(RevisionRow.version)):
+            for revision in session.execute(select(RevisionRow.__table__).where(*mine).order_by(RevisionRow.version)):
                 history[revision.memory_id].append(revision)
             result += [
                 Touched(

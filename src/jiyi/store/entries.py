@@ -27,9 +27,8 @@ from ..models import Coverage
 from ..text.passages import passages
 from .changes import tell
 from .contract import IndexEntry, Unembedded
-from .database import Inserts, Repository, chunks, ids_by_user, reads, writes
+from .database import Columns, Inserts, Repository, chunks, ids_by_user, reads, writes
 from .tables import EmbeddingRow, KeywordRow, MemoryRow, TermsRow
-from .types import aliased
 
 INDEX_TABLES = (EmbeddingRow, TermsRow, KeywordRow)
 ALIKE = 20  # memories that are compared with a new one
@@ -153,16 +152,17 @@ def save_vectors(
     return len(fitting)
 
 
+_keyword, _memory = (row.__table__.c for row in (KeywordRow, MemoryRow))
 # Statements that every `add` or search runs are built once: building one takes longer than running it.
 _USER: BindParameter[str] = bindparam("user_id")
 _holder = (  # the index has them in the order of their ids
-    select(KeywordRow.memory_id)
-    .where(KeywordRow.user_id == _USER, KeywordRow.keyword == bindparam("word"))
-    .order_by(KeywordRow.memory_id.desc())
+    select(_keyword.memory_id)
+    .where(_keyword.user_id == _USER, _keyword.keyword == bindparam("word"))
+    .order_by(_keyword.memory_id.desc())
     .limit(HOLDERS)
     .subquery()
 )
-_other = aliased(KeywordRow)
+_other = KeywordRow.__table__.alias().c
 _shared = (
     select(func.count())
     .where(
@@ -175,15 +175,15 @@ _shared = (
 )
 # The newest current memories of a type that have a keyword and share enough of some.
 _ALIKE = (
-    select(MemoryRow.id, MemoryRow.content)
+    select(_memory.id, _memory.content)
     .where(
-        MemoryRow.user_id == _USER,
-        MemoryRow.id.in_(select(_holder.c.memory_id).where(_shared >= bindparam("least", type_=Integer()))),
-        MemoryRow.memory_type == bindparam("type"),
-        MemoryRow.status == "active",
-        MemoryRow.valid_to.is_(None),
+        _memory.user_id == _USER,
+        _memory.id.in_(select(_holder.c.memory_id).where(_shared >= bindparam("least", type_=Integer()))),
+        _memory.memory_type == bindparam("type"),
+        _memory.status == "active",
+        _memory.valid_to.is_(None),
     )
-    .order_by(MemoryRow.id.desc())
+    .order_by(_memory.id.desc())
     .limit(ALIKE)
 )
 
@@ -233,18 +233,20 @@ class IndexEntries(Repository):
         """Return stored index entries; memories without terms are left out."""
         mine = {"user_id": user_id}
         keywords: defaultdict[str, list[tuple[str, float, str]]] = defaultdict(list)
-        vectors: dict[str, Row[EmbeddingRow]] = {}
-        terms: dict[str, Row[TermsRow]] = {}
+        vectors: dict[str, Row[*Columns]] = {}
+        terms: dict[str, Row[*Columns]] = {}
         for some in chunks(ids):
             for word in session.execute(
-                select(KeywordRow).filter_by(**mine).where(KeywordRow.memory_id.in_(some))
+                select(KeywordRow.__table__).filter_by(**mine).where(KeywordRow.memory_id.in_(some))
             ).all():
                 keywords[word.memory_id].append((word.keyword, word.weight, word.source))
             found = session.execute(
-                select(EmbeddingRow).filter_by(**mine).where(EmbeddingRow.memory_id.in_(some))
+                select(EmbeddingRow.__table__).filter_by(**mine).where(EmbeddingRow.memory_id.in_(some))
             ).all()
             vectors |= {row.memory_id: row for row in found}
-            words = session.execute(select(TermsRow).filter_by(**mine).where(TermsRow.memory_id.in_(some))).all()
+            words = session.execute(
+                select(TermsRow.__table__).filter_by(**mine).where(TermsRow.memory_id.in_(some))
+            ).all()
             terms |= {row.memory_id: row for row in words}
         return {
             memory_id: IndexEntry(

@@ -19,17 +19,18 @@ from .tables import ChangeRow
 NEVER = ""  # epoch of a user who was never deleted
 ERASE = "erase"  # action of a deletion in the change feed
 
+_change = ChangeRow.__table__.c
 _ALL = (
-    sa.select(ChangeRow.user_id, ChangeRow.memory_id)
-    .where(ChangeRow.user_id.between(MARKS, MARKS + "g"), ChangeRow.action == ERASE)  # a hash has no g
-    .order_by(ChangeRow.seq)
+    sa.select(_change.user_id, _change.memory_id)
+    .where(_change.user_id.between(MARKS, MARKS + "g"), _change.action == ERASE)  # a hash has no g
+    .order_by(_change.seq)
 )
 
 
 _LAST = (  # built once: every `add` runs it, and building it takes longer
-    sa.select(ChangeRow.memory_id, ChangeRow.changed_at)
-    .where(ChangeRow.user_id == sa.bindparam("erased"), ChangeRow.action == ERASE)  # a user's id may look like a mark
-    .order_by(ChangeRow.seq.desc())
+    sa.select(_change.memory_id, _change.changed_at)
+    .where(_change.user_id == sa.bindparam("erased"), _change.action == ERASE)  # a user's id may look like a mark
+    .order_by(_change.seq.desc())
     .limit(1)
 )
 

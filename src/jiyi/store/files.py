@@ -19,7 +19,7 @@ OWN = "own:"  # the hash of a line that says what another says already: both sta
 MOST_CHANGES = 5_000  # from there on, looking at everything is cheaper
 
 _COLUMNS = [
-    getattr(MemoryRow, name)
+    MemoryRow.__table__.columns[name]
     for name in FiledMemory.__dataclass_fields__  # its fields are columns
 ]
 
@@ -184,7 +184,9 @@ class Files(Repository):
     def agreed(self, session: Session, user_id: str, workspace: str, known: Agreed | None = None) -> Agreed:
         """Return the last shared state; `known` if nobody has changed it since."""
         found = session.execute(
-            select(FileRow).where(FileRow.user_id == user_id, FileRow.path.startswith(f"{workspace}/", autoescape=True))
+            select(FileRow.__table__).where(
+                FileRow.user_id == user_id, FileRow.path.startswith(f"{workspace}/", autoescape=True)
+            )
         ).all()
         synced_at = max((row.synced_at for row in found), default=None)
         if known is not None and synced_at is not None and known.synced_at == synced_at:

@@ -31,7 +31,6 @@ from ..text.passages import COMPRESSED
 from ..text_cache import text_cache
 from .contract import EXTRACTED
 from .database import Repository, chunks, reads, writes
-from .entries import vector_of_memory
 from .memories import GATHERED
 from .tables import ChangeRow, EmbeddingRow, KeywordRow, MemoryRow, MemorySourceRow, PackedIndexRow, TermsRow
 
@@ -101,6 +100,9 @@ class PackedIndex(NamedTuple):
     parts: dict[str, bytes]  # by name
 
 
+_terms, _vector, _memory, _keyword, _source, _change = (
+    row.__table__.c for row in (TermsRow, EmbeddingRow, MemoryRow, KeywordRow, MemorySourceRow, ChangeRow)
+)
 # Statements that every search after a change runs are built once: building one takes longer than running it.
 _USER: BindParameter[str] = bindparam("user_id")
 _IDS: BindParameter[list[str]] = bindparam("ids", expanding=True)
@@ -109,7 +111,7 @@ _MODEL: BindParameter[str] = bindparam("model")
 
 def _rows_statement(*, external: bool) -> Select[*tuple[Any, ...]]:
     """Select what `_index_row` takes, of the active memories of a user."""
-    memory = MemoryRow
+    memory = _memory
     times = (memory.occurred_at, memory.valid_from, memory.valid_to, memory.expires_at, memory.last_accessed_at)
     return (
         select(
@@ -125,48 +127,54 @@ def _rows_statement(*, external: bool) -> Select[*tuple[Any, ...]]:
             memory.access_count,
             memory.importance,
             memory.trust,
-            TermsRow.length,
-            TermsRow.asks,
-            TermsRow.kind,
-            TermsRow.salience,
-            type_coerce(TermsRow.hashes, LargeBinary),
-            type_coerce(TermsRow.counts, LargeBinary),
-            type_coerce(TermsRow.keyword_hashes, LargeBinary),
-            type_coerce(TermsRow.keyword_weights, LargeBinary),
-            null() if external else type_coerce(EmbeddingRow.vector, LargeBinary),
-            EmbeddingRow.dimension,
+            _terms.length,
+            _terms.asks,
+            _terms.kind,
+            _terms.salience,
+            type_coerce(_terms.hashes, LargeBinary),
+            type_coerce(_terms.counts, LargeBinary),
+            type_coerce(_terms.keyword_hashes, LargeBinary),
+            type_coerce(_terms.keyword_weights, LargeBinary),
+            null() if external else type_coerce(_vector.vector, LargeBinary),
+            _vector.dimension,
             type_coerce(memory.created_at, BigInteger),
         )
-        .join(TermsRow, and_(TermsRow.user_id == memory.user_id, TermsRow.memory_id == memory.id))
-        .outerjoin(EmbeddingRow, and_(vector_of_memory(), EmbeddingRow.model == _MODEL))
+        .join(TermsRow.__table__, and_(_terms.user_id == memory.user_id, _terms.memory_id == memory.id))
+        .outerjoin(
+            EmbeddingRow.__table__,
+            and_(
+                _vector.user_id == memory.user_id,
+                _vector.memory_id == memory.id,
+                _vector.part == 0,
+                _vector.model == _MODEL,
+            ),
+        )
         .where(memory.user_id == _USER, memory.status == "active")
     )
 
 
 _ROWS = {external: _rows_statement(external=external) for external in (False, True)}
-_BY_ID = {external: statement.where(MemoryRow.id.in_(_IDS)) for external, statement in _ROWS.items()}
+_BY_ID = {external: statement.where(_memory.id.in_(_IDS)) for external, statement in _ROWS.items()}
 _PAGE = {
-    external: statement.where(MemoryRow.id > bindparam("after")).order_by(MemoryRow.id).limit(AT_ONCE)
+    external: statement.where(_memory.id > bindparam("after")).order_by(_memory.id).limit(AT_ONCE)
     for external, statement in _ROWS.items()
 }
-_PASSAGES = select(EmbeddingRow.memory_id, type_coerce(EmbeddingRow.vector, LargeBinary)).where(
-    EmbeddingRow.user_id == _USER, EmbeddingRow.memory_id.in_(_IDS), EmbeddingRow.part > 0, EmbeddingRow.model == _MODEL
+_PASSAGES = select(_vector.memory_id, type_coerce(_vector.vector, LargeBinary)).where(
+    _vector.user_id == _USER, _vector.memory_id.in_(_IDS), _vector.part > 0, _vector.model == _MODEL
 )
-_KEYWORDS = select(KeywordRow.keyword).where(KeywordRow.user_id == _USER, KeywordRow.memory_id.in_(_IDS))
-_SOURCES = select(MemorySourceRow.message_id).where(
-    MemorySourceRow.user_id == _USER, MemorySourceRow.memory_id.in_(_IDS)
+_KEYWORDS = select(_keyword.keyword).where(_keyword.user_id == _USER, _keyword.memory_id.in_(_IDS))
+_SOURCES = select(_source.message_id).where(_source.user_id == _USER, _source.memory_id.in_(_IDS))
+_ALL_SOURCES = select(_source.message_id, _source.memory_id).where(_source.user_id == _USER)
+_FROM_SOURCES = _ALL_SOURCES.where(_source.message_id.in_(_IDS))
+_ALL_KINDS = select(_memory.id, _memory.memory_type, _memory.source, _memory.superseded_by).where(
+    _memory.user_id == _USER, _memory.status == "active"
 )
-_ALL_SOURCES = select(MemorySourceRow.message_id, MemorySourceRow.memory_id).where(MemorySourceRow.user_id == _USER)
-_FROM_SOURCES = _ALL_SOURCES.where(MemorySourceRow.message_id.in_(_IDS))
-_ALL_KINDS = select(MemoryRow.id, MemoryRow.memory_type, MemoryRow.source, MemoryRow.superseded_by).where(
-    MemoryRow.user_id == _USER, MemoryRow.status == "active"
-)
-_KINDS = _ALL_KINDS.where(MemoryRow.id.in_(_IDS))
-_SUPERSEDED = select(MemoryRow.id).where(MemoryRow.user_id == _USER, MemoryRow.superseded_by.in_(_IDS))
+_KINDS = _ALL_KINDS.where(_memory.id.in_(_IDS))
+_SUPERSEDED = select(_memory.id).where(_memory.user_id == _USER, _memory.superseded_by.in_(_IDS))
 _CHANGES = (
-    select(ChangeRow.seq, ChangeRow.memory_id, ChangeRow.action)
-    .where(ChangeRow.user_id.in_([_USER, bindparam("erased")]), ChangeRow.seq > bindparam("seen"))
-    .order_by(ChangeRow.seq)
+    select(_change.seq, _change.memory_id, _change.action)
+    .where(_change.user_id.in_([_USER, bindparam("erased")]), _change.seq > bindparam("seen"))
+    .order_by(_change.seq)
     .limit(bindparam("most"))
 )
 

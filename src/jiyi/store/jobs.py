@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session
 from ..errors import IdempotencyConflict, InvalidInput, NotFound
 from ..models import Job, JobCounts, MemoryItem, Receipt, ReceiptState
 from .contract import Lease, LeaseLost
-from .database import Repository, Values, chunks, from_row, reads, writes
+from .database import Columns, Repository, Values, chunks, from_row, reads, writes
 from .entries import without_vector
 from .memories import ended_by, items
 from .tables import SHARED, JobMemoryRow, JobRow
@@ -22,17 +22,17 @@ OPEN = type_coerce(JobRow.not_before, BigInteger) > 0
 FAR = timedelta(hours=2)
 
 
-def held(session: Session, lease: Lease, now: datetime) -> Row[JobRow]:
+def held(session: Session, lease: Lease, now: datetime) -> Row[*Columns]:
     """Lock and return the job if the lease is still valid."""
     job = session.execute(
-        select(JobRow).where(JobRow.user_id == lease.user_id, JobRow.id == lease.job_id).with_for_update()
+        select(JobRow.__table__).where(JobRow.user_id == lease.user_id, JobRow.id == lease.job_id).with_for_update()
     ).first()
     if job is None or job.leased_by != lease.owner or job.leased_until is None or job.leased_until <= now:
         raise LeaseLost(lease.job_id)
     return job
 
 
-def change(session: Session, job: Row[JobRow], values: Values) -> None:
+def change(session: Session, job: Row[*Columns], values: Values) -> None:
     mine = and_(JobRow.user_id == job.user_id, JobRow.id == job.id)
     session.execute(update(JobRow).where(mine).values(values))
 
@@ -41,21 +41,21 @@ def _let_go(now: datetime) -> Values:
     return {"leased_by": None, "leased_until": None, "updated_at": now}
 
 
-def _failed(job: Row[JobRow], now: datetime, problem: str) -> Values:
+def _failed(job: Row[*Columns], now: datetime, problem: str) -> Values:
     # Memories that are stored already were only to be compared.
     state = job.state if (job.payload or {}).get("saved") else ReceiptState.FAILED.value
     return {**_let_go(now), "state": state, "not_before": None, "problems": [problem]}
 
 
 def finish(
-    session: Session, job: Row[JobRow], now: datetime, state: ReceiptState, problems: Sequence[str], created: int
+    session: Session, job: Row[*Columns], now: datetime, state: ReceiptState, problems: Sequence[str], created: int
 ) -> None:
     done = {"state": state.value, "not_before": None, "payload": None, "problems": list(problems)}
     change(session, job, {**_let_go(now), **done, "created": job.created + created})
 
 
-def _row(session: Session, user_id: str, job_id: str, *, to_change: bool = False) -> Row[JobRow]:
-    statement = select(JobRow).where(JobRow.user_id == user_id, JobRow.id == job_id)
+def _row(session: Session, user_id: str, job_id: str, *, to_change: bool = False) -> Row[*Columns]:
+    statement = select(JobRow.__table__).where(JobRow.user_id == user_id, JobRow.id == job_id)
     job = session.execute(statement.with_for_update() if to_change else statement).first()
     if job is None:
         raise NotFound(f"user {user_id!r} has no job {job_id!r}")
@@ -85,7 +85,7 @@ def drop_payloads(session: Session, user_id: str, memory_ids: Sequence[str]) -> 
     for some in chunks(memory_ids):
         led_to = select(JobMemoryRow.job_id).where(JobMemoryRow.user_id == user_id, JobMemoryRow.memory_id.in_(some))
         closed = and_(JobRow.user_id == user_id, JobRow.id.in_(led_to), JobRow.not_before.is_(None))
-        for job in session.execute(select(JobRow).where(closed)):
+        for job in session.execute(select(JobRow.__table__).where(closed)).all():
             dropped += job.payload is not None
             change(session, job, {"payload": None, "problems": [GONE] if job.problems else []})
     return dropped
@@ -96,8 +96,8 @@ def forget_messages(session: Session, user_id: str, message_ids: Sequence[str], 
     gone, over = set(message_ids), 0
     if not gone:
         return 0
-    waiting = select(JobRow).where(JobRow.user_id == user_id, JobRow.payload.is_not(None))
-    for job in session.execute(waiting):
+    waiting = select(JobRow.__table__).where(JobRow.user_id == user_id, JobRow.payload.is_not(None))
+    for job in session.execute(waiting).all():
         named = (job.payload or {}).get("messages")
         if not isinstance(named, list) or gone.isdisjoint(named):
             continue
@@ -114,14 +114,14 @@ def to_receipt(job: Any, memories: Sequence[MemoryItem], ended: Sequence[MemoryI
     return from_row(Receipt, job, state=ReceiptState(job.state), memories=tuple(memories), ended=tuple(ended))
 
 
-def to_job(row: Row[JobRow]) -> Job:
+def to_job(row: Row[*Columns]) -> Job:
     return from_row(Job, row, state=ReceiptState(row.state), next_attempt_at=row.not_before)
 
 
 def earlier_receipt(session: Session, user_id: str, idempotency_key: str, request_hash: str) -> Receipt | None:
     """Return the receipt of an earlier `add` with this key."""
     job = session.execute(
-        select(JobRow).where(JobRow.user_id == user_id, JobRow.idempotency_key == idempotency_key)
+        select(JobRow.__table__).where(JobRow.user_id == user_id, JobRow.idempotency_key == idempotency_key)
     ).first()
     if job is None:
         return None
@@ -134,16 +134,16 @@ def earlier_receipt(session: Session, user_id: str, idempotency_key: str, reques
 
 def receipt_by_id(session: Session, user_id: str, job_id: str) -> Receipt | None:
     """Return the receipt of an `add`, if it was saved."""
-    job = session.execute(select(JobRow).where(JobRow.user_id == user_id, JobRow.id == job_id)).first()
+    job = session.execute(select(JobRow.__table__).where(JobRow.user_id == user_id, JobRow.id == job_id)).first()
     return None if job is None else _receipt(session, job)
 
 
-def _receipt(session: Session, job: Row[JobRow]) -> Receipt:
+def _receipt(session: Session, job: Row[*Columns]) -> Receipt:
     ids = session.scalars(memories_of_job(job)).all()
     return to_receipt(job, items(session, job.user_id, ids), ended_by(session, job.user_id, ids))
 
 
-def memories_of_job(job: Row[JobRow]) -> Select[str]:
+def memories_of_job(job: Row[*Columns]) -> Select[str]:
     """Select the ids of memories that a job created or met."""
     return (
         select(JobMemoryRow.memory_id)
@@ -161,7 +161,7 @@ class Jobs(Repository):
         free = or_(JobRow.leased_until.is_(None), JobRow.leased_until <= now, JobRow.leased_until > now + FAR)
         for waiting in _due(session, now):
             mine = and_(JobRow.user_id == waiting.user_id, JobRow.id == waiting.id)
-            statement = select(JobRow).where(mine, OPEN, free).with_for_update(skip_locked=True)
+            statement = select(JobRow.__table__).where(mine, OPEN, free).with_for_update(skip_locked=True)
             if (job := session.execute(statement).first()) is not None:
                 break
         else:
@@ -217,7 +217,7 @@ class Jobs(Repository):
     @reads
     def list(self, session: Session, user_id: str | None, state: ReceiptState | None, limit: int) -> list[Job]:
         """Return jobs of one user or of all, newest first."""
-        statement = select(JobRow).order_by(JobRow.id.desc()).limit(limit)
+        statement = select(JobRow.__table__).order_by(JobRow.id.desc()).limit(limit)
         statement = statement.where(JobRow.user_id != SHARED if user_id is None else JobRow.user_id == user_id)
         if state is not None:
             statement = statement.where(JobRow.state == state.value)

@@ -8,7 +8,7 @@ from sqlalchemy.orm import Session
 
 from ..errors import NotFound
 from ..keys import ApiKey, AuditEntry
-from .database import Repository, from_row, reads, writes
+from .database import Columns, Repository, from_row, reads, writes
 from .tables import ApiKeyRow, AuditRow
 
 
@@ -17,7 +17,7 @@ def _plain(key: ApiKey) -> dict[str, object]:
     return {**values, "scopes": list(key.scopes), "user_ids": list(key.user_ids)}
 
 
-def _key(row: Row[ApiKeyRow]) -> ApiKey:
+def _key(row: Row[*Columns]) -> ApiKey:
     return from_row(ApiKey, row)
 
 
@@ -31,12 +31,12 @@ class Keys(Repository):
     @reads(everybody=True)
     def list(self, session: Session) -> Sequence[tuple[ApiKey, str]]:
         """Return all keys with their hashes, oldest first."""
-        rows = session.execute(select(ApiKeyRow).order_by(ApiKeyRow.id)).all()
+        rows = session.execute(select(ApiKeyRow.__table__).order_by(ApiKeyRow.id)).all()
         return [(_key(row), row.key_hash) for row in rows]
 
     @writes(locks=())
     def revoke(self, session: Session, key_id: str, now: datetime) -> ApiKey:
-        mine = select(ApiKeyRow).where(ApiKeyRow.id == key_id)
+        mine = select(ApiKeyRow.__table__).where(ApiKeyRow.id == key_id)
         row = session.execute(mine.with_for_update()).first()
         if row is None:
             raise NotFound(f"there is no key {key_id!r}")
@@ -53,5 +53,5 @@ class Keys(Repository):
 
     @reads(everybody=True)
     def audit(self, session: Session, limit: int) -> Sequence[AuditEntry]:
-        rows = session.execute(select(AuditRow).order_by(AuditRow.id.desc()).limit(limit)).all()
+        rows = session.execute(select(AuditRow.__table__).order_by(AuditRow.id.desc()).limit(limit)).all()
         return [from_row(AuditEntry, row) for row in rows]

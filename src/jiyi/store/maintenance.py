@@ -13,7 +13,7 @@ from sqlalchemy.orm import Session
 from ..languages.terms import WORDS_VERSION
 from ..models import ReceiptState
 from .contract import LeaseLost, Source
-from .database import Repository, chunks, from_row, reads, writes
+from .database import Columns, Repository, chunks, from_row, reads, writes
 from .entries import vector_of_memory
 from .jobs import change
 from .tables import SHARED, EmbeddingRow, JobRow, MemoryRow, MemorySourceRow
@@ -74,7 +74,7 @@ def held(session: Session, user_id: str, ids: Sequence[str], model: str) -> list
     for some in chunks(sorted(ids)):
         told = _sources(session, user_id, some)
         statement = (
-            select(MemoryRow, EmbeddingRow.vector)
+            select(MemoryRow.__table__, EmbeddingRow.vector)
             .outerjoin(EmbeddingRow, and_(vector_of_memory(), EmbeddingRow.model == model))
             .where(MemoryRow.user_id == user_id, MemoryRow.id.in_(some), MemoryRow.status == "active")
             .order_by(MemoryRow.id)
@@ -84,7 +84,9 @@ def held(session: Session, user_id: str, ids: Sequence[str], model: str) -> list
 
 
 def _sources(session: Session, user_id: str, ids: Sequence[str]) -> dict[str, tuple[Source, ...]]:
-    statement = select(MemorySourceRow).where(MemorySourceRow.user_id == user_id, MemorySourceRow.memory_id.in_(ids))
+    statement = select(MemorySourceRow.__table__).where(
+        MemorySourceRow.user_id == user_id, MemorySourceRow.memory_id.in_(ids)
+    )
     found: dict[str, tuple[Source, ...]] = {}
     for row in session.execute(statement.order_by(MemorySourceRow.message_id)):
         source = Source(message_id=row.message_id, start=row.span_start, end=row.span_end)
@@ -97,11 +99,13 @@ def _sources(session: Session, user_id: str, ids: Sequence[str]) -> dict[str, tu
 ROUND = "upkeep"
 
 
-def _round(session: Session) -> Row[JobRow] | None:
-    return session.execute(select(JobRow).where(JobRow.user_id == SHARED, JobRow.id == ROUND).with_for_update()).first()
+def _round(session: Session) -> Row[*Columns] | None:
+    return session.execute(
+        select(JobRow.__table__).where(JobRow.user_id == SHARED, JobRow.id == ROUND).with_for_update()
+    ).first()
 
 
-def _leased(session: Session, owner: str, now: datetime) -> Row[JobRow]:
+def _leased(session: Session, owner: str, now: datetime) -> Row[*Columns]:
     row = _round(session)
     if row is None or row.leased_by != owner or row.leased_until is None or row.leased_until <= now:
         raise LeaseLost(ROUND)
@@ -191,7 +195,9 @@ class Maintenance(Repository):
                 "payload": {"after": "", "due": now.isoformat()},
             }
             session.execute(insert(JobRow), [first])
-            row = (session.execute(select(JobRow).where(JobRow.user_id == SHARED, JobRow.id == ROUND)).all())[0]
+            row = (session.execute(select(JobRow.__table__).where(JobRow.user_id == SHARED, JobRow.id == ROUND)).all())[
+                0
+            ]
         longest = until + (until - now)  # a lease beyond that was taken by a clock that was ahead
         if row.leased_until is not None and now < row.leased_until <= longest and row.leased_by != owner:
             return None

@@ -12,7 +12,7 @@ from ..errors import InvalidInput, NotFound
 from ..models import MemoryItem, Page, SourceMessage, from_micros, to_micros
 from ..scope import Filter
 from .contract import PAST, SAID
-from .database import PAGE_SIZE, Repository, chunks, from_row, reads
+from .database import PAGE_SIZE, Columns, Repository, chunks, from_row, reads
 from .tables import KeywordRow, MemoryRow, MemorySourceRow, MessageRow, RelationRow
 
 PAGE_PART = 100  # memories of a page that are read at once
@@ -20,55 +20,60 @@ PAGE_PART = 100  # memories of a page that are read at once
 Places = Mapping[str, Sequence[str] | None]
 
 
-def memory_rows(session: Session, user_id: str, ids: Sequence[str]) -> dict[str, Row[MemoryRow]]:
+def memory_rows(session: Session, user_id: str, ids: Sequence[str]) -> dict[str, Row[*Columns]]:
     """Return rows for the ids that exist."""
-    found: dict[str, Row[MemoryRow]] = {}
+    found: dict[str, Row[*Columns]] = {}
     for some in chunks(ids):
-        rows = session.execute(select(MemoryRow).where(MemoryRow.user_id == user_id, MemoryRow.id.in_(some))).all()
+        rows = session.execute(
+            select(MemoryRow.__table__).where(MemoryRow.user_id == user_id, MemoryRow.id.in_(some))
+        ).all()
         found |= {row.id: row for row in rows}
     return found
 
 
-def memory_row(session: Session, user_id: str, memory_id: str) -> Row[MemoryRow]:
+def memory_row(session: Session, user_id: str, memory_id: str) -> Row[*Columns]:
     """Return the row of a memory, by id or else by memory_key."""
     for column in (MemoryRow.id, MemoryRow.memory_key):
-        row = session.execute(select(MemoryRow).where(MemoryRow.user_id == user_id, column == memory_id)).first()
+        row = session.execute(
+            select(MemoryRow.__table__).where(MemoryRow.user_id == user_id, column == memory_id)
+        ).first()
         if row is not None:
             return row
     raise NotFound(f"user {user_id!r} has no memory {memory_id!r}")
 
 
+_memory, _keyword, _source, _message = (row.__table__.c for row in (MemoryRow, KeywordRow, MemorySourceRow, MessageRow))
 # Statements that every search or `add` runs are built once: building one takes longer than running it.
 _USER: BindParameter[str] = bindparam("user_id")
 _IDS: BindParameter[list[str]] = bindparam("ids", expanding=True)
 _ITEMS = select(*(column for column in MemoryRow.__table__.columns if column.name in MemoryItem.model_fields)).where(
-    MemoryRow.user_id == _USER
+    _memory.user_id == _USER
 )
 # Two statements, not one with OR: that would make SQLite read all of the user's rows.
-_BY_ID, _BY_KEY = (_ITEMS.where(column.in_(_IDS)) for column in (MemoryRow.id, MemoryRow.memory_key))
+_BY_ID, _BY_KEY = (_ITEMS.where(column.in_(_IDS)) for column in (_memory.id, _memory.memory_key))
 _KEYWORDS = (
-    select(KeywordRow.memory_id, KeywordRow.keyword)
-    .where(KeywordRow.user_id == _USER, KeywordRow.memory_id.in_(_IDS))
-    .order_by(KeywordRow.weight.desc(), KeywordRow.keyword)
+    select(_keyword.memory_id, _keyword.keyword)
+    .where(_keyword.user_id == _USER, _keyword.memory_id.in_(_IDS))
+    .order_by(_keyword.weight.desc(), _keyword.keyword)
 )
 _SOURCES = (
-    select(MemorySourceRow.memory_id, func.coalesce(MessageRow.external_id, MessageRow.id))
-    .join(MessageRow, and_(MessageRow.user_id == MemorySourceRow.user_id, MessageRow.id == MemorySourceRow.message_id))
-    .where(MemorySourceRow.user_id == _USER, MemorySourceRow.memory_id.in_(_IDS))
-    .order_by(MessageRow.id)
+    select(_source.memory_id, func.coalesce(_message.external_id, _message.id))
+    .join(MessageRow.__table__, and_(_message.user_id == _source.user_id, _message.id == _source.message_id))
+    .where(_source.user_id == _USER, _source.memory_id.in_(_IDS))
+    .order_by(_message.id)
 )
 # The condition that a dedupe hash counts as known at the time `now`: expired memories are not.
 IS_KNOWN = or_(
     and_(
-        MemoryRow.status == "active",
-        MemoryRow.valid_to.is_(None),
-        or_(MemoryRow.expires_at.is_(None), MemoryRow.expires_at > bindparam("now")),
+        _memory.status == "active",
+        _memory.valid_to.is_(None),
+        or_(_memory.expires_at.is_(None), _memory.expires_at > bindparam("now")),
     ),
-    MemoryRow.dedupe_hash.startswith(SAID),
-    MemoryRow.dedupe_hash.startswith(PAST),
+    _memory.dedupe_hash.startswith(SAID),
+    _memory.dedupe_hash.startswith(PAST),
 )
-_KNOWN = select(MemoryRow.dedupe_hash, MemoryRow.id).where(
-    MemoryRow.user_id == _USER, MemoryRow.dedupe_hash.in_(_IDS), IS_KNOWN
+_KNOWN = select(_memory.dedupe_hash, _memory.id).where(
+    _memory.user_id == _USER, _memory.dedupe_hash.in_(_IDS), IS_KNOWN
 )
 
 
@@ -182,7 +187,7 @@ class Memories(Repository):
         """Return the source messages of a memory, in order."""
         row = memory_row(session, user_id, memory_id)
         statement = (
-            select(MessageRow, MemorySourceRow.span_start, MemorySourceRow.span_end)
+            select(MessageRow.__table__, MemorySourceRow.span_start, MemorySourceRow.span_end)
             .join(
                 MemorySourceRow,
                 and_(MessageRow.user_id == MemorySourceRow.user_id, MessageRow.id == MemorySourceRow.message_id),
@@ -287,7 +292,7 @@ class Memories(Repository):
 
 
 def _in_places(places: Places) -> list[ColumnElement[bool]]:
-    columns = {name: getattr(MemoryRow, name) for name in places}
+    columns = {name: MemoryRow.__table__.columns[name] for name in places}
     return [
         columns[name].is_not(None) if values is None else columns[name].in_(list(values))
         for name, values in places.items()

@@ -17,31 +17,30 @@ AT_ONCE = 200  # messages of one statement
 PAGE_PART = 100  # messages of a page that are read at once
 
 
+_member, _message = (row.__table__.c for row in (UnitMessageRow, MessageRow))
 # Statements that every `add` runs are built once: building one takes longer than running it.
 _FIELDS = [name for name in StoredMessage.__dataclass_fields__ if name != "unit_id"]
 _STORED = (
-    select(UnitMessageRow.unit_id, *(getattr(MessageRow, name) for name in _FIELDS))
-    .select_from(MessageRow)
-    .outerjoin(
-        UnitMessageRow, and_(UnitMessageRow.user_id == MessageRow.user_id, UnitMessageRow.message_id == MessageRow.id)
-    )
-    .where(MessageRow.user_id == bindparam("user_id"))
+    select(_member.unit_id, *(_message[name] for name in _FIELDS))
+    .select_from(MessageRow.__table__)
+    .outerjoin(UnitMessageRow.__table__, and_(_member.user_id == _message.user_id, _member.message_id == _message.id))
+    .where(_message.user_id == bindparam("user_id"))
 )
 _BY_ID, _BY_HASH = (
-    _STORED.where(column.in_(bindparam("values", expanding=True))) for column in (MessageRow.id, MessageRow.dedupe_hash)
+    _STORED.where(column.in_(bindparam("values", expanding=True))) for column in (_message.id, _message.dedupe_hash)
 )
 
 
 @lru_cache(maxsize=16)
 def _newest(nulls: frozenset[str], before: bool) -> Select[Any]:
     """Select the newest messages of a scope in which some columns are NULL."""
-    statement = _STORED.where(*in_scope(nulls)).order_by(MessageRow.id.desc()).limit(bindparam("most"))
-    return statement.where(MessageRow.id < bindparam("before")) if before else statement
+    statement = _STORED.where(*in_scope(nulls)).order_by(_message.id.desc()).limit(bindparam("most"))
+    return statement.where(_message.id < bindparam("before")) if before else statement
 
 
 def in_scope(nulls: frozenset[str]) -> list[ColumnElement[bool]]:
     """Return the conditions of a scope in which some columns are NULL."""
-    columns = ((name, getattr(MessageRow, name)) for name in SCOPE)
+    columns = ((name, _message[name]) for name in SCOPE)
     return [column.is_(None) if name in nulls else column == bindparam(name) for name, column in columns]
 
 
@@ -103,7 +102,7 @@ class Messages(Repository):
         self, session: Session, user_id: str, session_id: str | None, *, cursor: str | None, limit: int
     ) -> MessagePage:
         """List messages of a user or of one session, the last stored first."""
-        statement = select(MessageRow).where(MessageRow.user_id == user_id)
+        statement = select(MessageRow.__table__).where(MessageRow.user_id == user_id)
         if session_id is not None:
             statement = statement.where(MessageRow.session_id == session_id)
         if cursor is not None:

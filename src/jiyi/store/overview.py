@@ -6,11 +6,10 @@ from datetime import datetime
 from typing import Any
 
 from sqlalchemy import String, and_, cast, func, literal, null, or_, select, union_all
-from sqlalchemy.orm import Session
+from sqlalchemy.orm import Session, aliased
 
 from .database import PAGE_SIZE, Repository, chunks, reads
 from .tables import ChangeRow, MemoryRow, MessageRow, RelationRow, RevisionRow
-from .types import aliased
 
 MESSAGE = "message"
 GROWING = ("profile", "group_profile", "episode")  # made of others
@@ -52,10 +51,10 @@ class Told:
 def _logged(session: Session, user_id: str, lines: Sequence[Any]) -> list[LoggedChange]:
     """Return changes with their revisions, and the memories as they are now."""
     ids = list({line.memory_id for line in lines})
-    mine = select(MemoryRow).where(MemoryRow.user_id == user_id, MemoryRow.id.in_(ids))
+    mine = select(MemoryRow.__table__).where(MemoryRow.user_id == user_id, MemoryRow.id.in_(ids))
     memories = {row.id: {name: getattr(row, name) for name in STATE} for row in session.execute(mine).all()}
     versions = list({line.version for line in lines})
-    history = select(RevisionRow).where(
+    history = select(RevisionRow.__table__).where(
         RevisionRow.user_id == user_id, RevisionRow.memory_id.in_(ids), RevisionRow.version.in_(versions)
     )
     told = {(row.memory_id, row.version): row for row in session.execute(history).all()}
@@ -126,7 +125,7 @@ class Overviews(Repository):
         """Return active memories other than messages and what is made of others, also ended ones, newest first."""
         made = {"content": func.substr(MemoryRow.content, 1, TOLD), "length": func.length(MemoryRow.content)}
         names = Told.__dataclass_fields__
-        columns = [(made[name] if name in made else getattr(MemoryRow, name)).label(name) for name in names]
+        columns = [(made[name] if name in made else MemoryRow.__table__.columns[name]).label(name) for name in names]
         statement = (
             select(*columns)
             .where(MemoryRow.user_id == user_id, MemoryRow.status == "active")

@@ -77,7 +77,7 @@ class ProjectedMemory:
 
 _OF_MESSAGE = [getattr(MessageRow, name) for name in ProjectedMessage.__dataclass_fields__]
 _OF_MEMORY = [
-    getattr(MemoryRow, name) for name in ProjectedMemory.__dataclass_fields__ if name not in {*PARTS, "length"}
+    MemoryRow.__table__.columns[name] for name in ProjectedMemory.__dataclass_fields__ if name not in {*PARTS, "length"}
 ]
 
 

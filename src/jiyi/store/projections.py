@@ -138,13 +138,13 @@ class Projections(Repository):
                 loading=counts.get((row.name, "loading"), 0),
                 erasing=counts.get((row.name, "erasing"), 0),
             )
-            for row in session.execute(select(EngineRow).order_by(EngineRow.name)).all()
+            for row in session.execute(select(EngineRow.__table__).order_by(EngineRow.name)).all()
         ]
 
     @reads
     def user(self, session: Session, user_id: str) -> dict[str, EngineUser]:
         """Return a user's state in each engine that has one, by engine."""
-        rows = session.execute(select(EngineUserRow).where(EngineUserRow.user_id == user_id))
+        rows = session.execute(select(EngineUserRow.__table__).where(EngineUserRow.user_id == user_id))
         return {row.engine: from_row(EngineUser, row) for row in rows}
 
     @reads(everybody=True)
@@ -206,7 +206,7 @@ class Projections(Repository):
 
         def work(session: Session) -> bool:
             mine = and_(EngineUserRow.user_id == user_id, EngineUserRow.engine == engine)
-            row = session.execute(select(EngineUserRow).where(mine)).first()
+            row = session.execute(select(EngineUserRow.__table__).where(mine)).first()
             stored = None if row is None else from_row(EngineUser, row)
             if _owner_of(session, engine) != owner or stored != before:
                 return False

@@ -355,7 +355,7 @@ def _plain(record: r.Record) -> dict[str, Any]:
 
 def _insert(session: Session, arriving: Arriving, table: type[Base], values: list[dict[str, Any]]) -> None:
     if values:
-        session.execute(insert(table), values)
+        session.execute(insert(table.__table__), values)
     arriving.new += len(values)
 
 

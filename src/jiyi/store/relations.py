@@ -22,7 +22,7 @@ class Relations(Repository):
         memory_id = (memory_row(session, user_id, memory_id)).id
         touching = or_(RelationRow.memory_id == memory_id, RelationRow.target_id == memory_id)
         rows = session.execute(
-            select(RelationRow)
+            select(RelationRow.__table__)
             .where(RelationRow.user_id == user_id, touching)
             .order_by(RelationRow.created_at, RelationRow.memory_id, RelationRow.target_id)
         ).all()

@@ -239,7 +239,7 @@ class SqliteDatabase(Database):
             done = work(session)
             if begin is not None:
                 self._same_file(committing=True)
-            session.commit()
+                session.commit()
             return done
 
     @contextmanager

@@ -18,7 +18,7 @@ from .tables import SHARED, ChangeRow, KeywordRow, MemoryRow, SynonymRow
 NEWEST = 200  # of the memories that have a word; a word's company is counted in these
 COMPANIONS = 30  # words; of those that are often together with it
 
-_DELETE = delete(SynonymRow).where(
+_DELETE = delete(SynonymRow.__table__).where(
     SynonymRow.user_id == bindparam("whose"),
     SynonymRow.keyword == bindparam("one"),
     SynonymRow.synonym == bindparam("other"),
@@ -67,7 +67,7 @@ def synonyms_of(session: Session, user_id: str, words: Sequence[str]) -> dict[st
 def listing(session: Session, user_id: str) -> Sequence[Synonym]:
     """Return the user's pairs and the shared ones, each once, by word."""
     statement = (
-        select(SynonymRow)
+        select(SynonymRow.__table__)
         .where(SynonymRow.user_id.in_([user_id, SHARED]), SynonymRow.keyword < SynonymRow.synonym)
         .order_by(SynonymRow.keyword, SynonymRow.synonym, SynonymRow.user_id)
     )

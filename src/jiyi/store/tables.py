@@ -8,7 +8,6 @@ from sqlalchemy import (
     JSON,
     BigInteger,
     Boolean,
-    ColumnClause,
     Double,
     ForeignKeyConstraint,
     Index,
@@ -17,9 +16,10 @@ from sqlalchemy import (
     SmallInteger,
     Text,
 )
+from sqlalchemy.orm import Mapped, mapped_column
 from sqlalchemy.sql.expression import Grouping, and_, case
 
-from .types import COUNTS, HASHES, WEIGHTS, Array, Base, Instant, key, optional, required, short_text, vector
+from .types import COUNTS, HASHES, WEIGHTS, Array, Base, Instant, short_text, vector
 
 NAME = 256  # user, session, agent and group ids are opaque strings up to this length
 ID = 26  # ours are ULIDs
@@ -35,18 +35,18 @@ class MessageRow(Base):
         Index("ix_messages_session", "user_id", "session_id", "id"),
     )
 
-    user_id: ColumnClause[str] = key(short_text(NAME))
-    id: ColumnClause[str] = key(short_text(ID))
-    external_id: ColumnClause[str | None] = optional(short_text(NAME))
-    session_id: ColumnClause[str | None] = optional(short_text(NAME))
-    agent_id: ColumnClause[str | None] = optional(short_text(NAME))
-    group_id: ColumnClause[str | None] = optional(short_text(NAME))
-    role: ColumnClause[str] = required(short_text(64))
-    speaker: ColumnClause[str | None] = optional(short_text(NAME))
-    text: ColumnClause[str] = required(Text)
-    sent_at: ColumnClause[datetime] = required(Instant)
-    dedupe_hash: ColumnClause[str | None] = optional(short_text(32))
-    created_at: ColumnClause[datetime] = required(Instant)
+    user_id: Mapped[str] = mapped_column(short_text(NAME), primary_key=True)
+    id: Mapped[str] = mapped_column(short_text(ID), primary_key=True)
+    external_id: Mapped[str | None] = mapped_column(short_text(NAME))
+    session_id: Mapped[str | None] = mapped_column(short_text(NAME))
+    agent_id: Mapped[str | None] = mapped_column(short_text(NAME))
+    group_id: Mapped[str | None] = mapped_column(short_text(NAME))
+    role: Mapped[str] = mapped_column(short_text(64))
+    speaker: Mapped[str | None] = mapped_column(short_text(NAME))
+    text: Mapped[str] = mapped_column(Text)
+    sent_at: Mapped[datetime] = mapped_column(Instant)
+    dedupe_hash: Mapped[str | None] = mapped_column(short_text(32))
+    created_at: Mapped[datetime] = mapped_column(Instant)
 
 
 class UnitRow(Base):
@@ -55,17 +55,17 @@ class UnitRow(Base):
     __tablename__ = "units"
     __table_args__ = (Index("ix_units_session", "user_id", "session_id", "id"),)
 
-    user_id: ColumnClause[str] = key(short_text(NAME))
-    id: ColumnClause[str] = key(short_text(ID))
-    session_id: ColumnClause[str | None] = optional(short_text(NAME))
-    group_id: ColumnClause[str | None] = optional(short_text(NAME))
-    subject: ColumnClause[str | None] = optional(Text)
-    summary: ColumnClause[str] = required(Text)
-    narrative: ColumnClause[str] = required(Text)
-    participants: ColumnClause[list[str]] = required(JSON)
-    started_at: ColumnClause[datetime] = required(Instant)
-    ended_at: ColumnClause[datetime] = required(Instant)
-    created_at: ColumnClause[datetime] = required(Instant)
+    user_id: Mapped[str] = mapped_column(short_text(NAME), primary_key=True)
+    id: Mapped[str] = mapped_column(short_text(ID), primary_key=True)
+    session_id: Mapped[str | None] = mapped_column(short_text(NAME))
+    group_id: Mapped[str | None] = mapped_column(short_text(NAME))
+    subject: Mapped[str | None] = mapped_column(Text)
+    summary: Mapped[str] = mapped_column(Text)
+    narrative: Mapped[str] = mapped_column(Text)
+    participants: Mapped[list[str]] = mapped_column(JSON)
+    started_at: Mapped[datetime] = mapped_column(Instant)
+    ended_at: Mapped[datetime] = mapped_column(Instant)
+    created_at: Mapped[datetime] = mapped_column(Instant)
 
 
 class UnitMessageRow(Base):
@@ -79,9 +79,9 @@ class UnitMessageRow(Base):
         {"sqlite_with_rowid": False},
     )
 
-    user_id: ColumnClause[str] = key(short_text(NAME))
-    message_id: ColumnClause[str] = key(short_text(ID))
-    unit_id: ColumnClause[str] = required(short_text(ID))
+    user_id: Mapped[str] = mapped_column(short_text(NAME), primary_key=True)
+    message_id: Mapped[str] = mapped_column(short_text(ID), primary_key=True)
+    unit_id: Mapped[str] = mapped_column(short_text(ID))
 
 
 class MemoryRow(Base):
@@ -89,37 +89,37 @@ class MemoryRow(Base):
 
     __tablename__ = "memories"
 
-    user_id: ColumnClause[str] = key(short_text(NAME))
-    id: ColumnClause[str] = key(short_text(ID))
-    memory_key: ColumnClause[str] = required(short_text(NAME))
-    agent_id: ColumnClause[str | None] = optional(short_text(NAME))
-    group_id: ColumnClause[str | None] = optional(short_text(NAME))
-    session_id: ColumnClause[str | None] = optional(short_text(NAME))
-    memory_type: ColumnClause[str] = required(short_text(64))
-    layer: ColumnClause[str] = required(short_text(16))
-    content: ColumnClause[str] = required(Text)
-    summary: ColumnClause[str] = required(Text)
-    data: ColumnClause[dict[str, Any]] = required(JSON)
-    metadata: ColumnClause[dict[str, Any]] = required(JSON)
-    importance: ColumnClause[float] = required(Double)
-    confidence: ColumnClause[float] = required(Double)
-    tags: ColumnClause[list[str]] = required(JSON)
-    dedupe_hash: ColumnClause[str | None] = optional(short_text(64))
-    near_hash: ColumnClause[int] = required(BigInteger)
-    status: ColumnClause[str] = required(short_text(16))
-    version: ColumnClause[int] = required(Integer)
-    occurred_at: ColumnClause[datetime] = required(Instant)
-    valid_from: ColumnClause[datetime] = required(Instant)
-    valid_to: ColumnClause[datetime | None] = optional(Instant)
-    superseded_by: ColumnClause[str | None] = optional(short_text(ID))
-    expires_at: ColumnClause[datetime | None] = optional(Instant)
-    access_count: ColumnClause[int] = required(Integer)
-    last_accessed_at: ColumnClause[datetime | None] = optional(Instant)
-    source: ColumnClause[str] = required(short_text(64))
-    trust: ColumnClause[float] = required(Double)
-    created_at: ColumnClause[datetime] = required(Instant)
-    updated_at: ColumnClause[datetime] = required(Instant)
-    slot: ColumnClause[str | None] = optional(short_text(32))  # hash of subject and attribute
+    user_id: Mapped[str] = mapped_column(short_text(NAME), primary_key=True)
+    id: Mapped[str] = mapped_column(short_text(ID), primary_key=True)
+    memory_key: Mapped[str] = mapped_column(short_text(NAME))
+    agent_id: Mapped[str | None] = mapped_column(short_text(NAME))
+    group_id: Mapped[str | None] = mapped_column(short_text(NAME))
+    session_id: Mapped[str | None] = mapped_column(short_text(NAME))
+    memory_type: Mapped[str] = mapped_column(short_text(64))
+    layer: Mapped[str] = mapped_column(short_text(16))
+    content: Mapped[str] = mapped_column(Text)
+    summary: Mapped[str] = mapped_column(Text)
+    data: Mapped[dict[str, Any]] = mapped_column(JSON)
+    metadata_: Mapped[dict[str, Any]] = mapped_column("metadata", JSON)
+    importance: Mapped[float] = mapped_column(Double)
+    confidence: Mapped[float] = mapped_column(Double)
+    tags: Mapped[list[str]] = mapped_column(JSON)
+    dedupe_hash: Mapped[str | None] = mapped_column(short_text(64))
+    near_hash: Mapped[int] = mapped_column(BigInteger)
+    status: Mapped[str] = mapped_column(short_text(16))
+    version: Mapped[int] = mapped_column(Integer)
+    occurred_at: Mapped[datetime] = mapped_column(Instant)
+    valid_from: Mapped[datetime] = mapped_column(Instant)
+    valid_to: Mapped[datetime | None] = mapped_column(Instant)
+    superseded_by: Mapped[str | None] = mapped_column(short_text(ID))
+    expires_at: Mapped[datetime | None] = mapped_column(Instant)
+    access_count: Mapped[int] = mapped_column(Integer)
+    last_accessed_at: Mapped[datetime | None] = mapped_column(Instant)
+    source: Mapped[str] = mapped_column(short_text(64))
+    trust: Mapped[float] = mapped_column(Double)
+    created_at: Mapped[datetime] = mapped_column(Instant)
+    updated_at: Mapped[datetime] = mapped_column(Instant)
+    slot: Mapped[str | None] = mapped_column(short_text(32))  # hash of subject and attribute
 
     __table_args__ = (
         Index("uq_memories_key", "user_id", "memory_key", unique=True),
@@ -130,19 +130,20 @@ class MemoryRow(Base):
 
 # One current memory per text and type: a second writer of the same text fails instead of making a duplicate. All others
 # are in the index too, each with its id, so that any hash is found without reading all of a user's memories.
+_memory = MemoryRow.__table__.c
 Index(
     "uq_memories_dedupe",
-    MemoryRow.user_id,
-    MemoryRow.dedupe_hash,
-    Grouping(case((and_(MemoryRow.status == "active", MemoryRow.valid_to.is_(None)), ""), else_=MemoryRow.id)),
+    _memory.user_id,
+    _memory.dedupe_hash,
+    Grouping(case((and_(_memory.status == "active", _memory.valid_to.is_(None)), ""), else_=_memory.id)),
     unique=True,
 )
 # `postgres.py` adds the condition for PostgreSQL: naming it here would import that dialect in every process.
-IS_SUPERSEDED = MemoryRow.superseded_by.is_not(None)
-SUPERSEDED = Index("ix_memories_superseded", MemoryRow.user_id, MemoryRow.superseded_by, sqlite_where=IS_SUPERSEDED)
+IS_SUPERSEDED = _memory.superseded_by.is_not(None)
+SUPERSEDED = Index("ix_memories_superseded", _memory.user_id, _memory.superseded_by, sqlite_where=IS_SUPERSEDED)
 # The first search of a user reads them. In PostgreSQL every recall would write into all indexes because of it.
-_at = MemoryRow.last_accessed_at
-Index("ix_memories_recalled", MemoryRow.user_id, _at, sqlite_where=_at.is_not(None)).ddl_if(dialect="sqlite")
+_at = _memory.last_accessed_at
+Index("ix_memories_recalled", _memory.user_id, _at, sqlite_where=_at.is_not(None)).ddl_if(dialect="sqlite")
 
 
 def _of_memory() -> ForeignKeyConstraint:
@@ -160,11 +161,11 @@ class MemorySourceRow(Base):
         {"sqlite_with_rowid": False},
     )
 
-    user_id: ColumnClause[str] = key(short_text(NAME))
-    memory_id: ColumnClause[str] = key(short_text(ID))
-    message_id: ColumnClause[str] = key(short_text(ID))
-    span_start: ColumnClause[int | None] = optional(Integer)
-    span_end: ColumnClause[int | None] = optional(Integer)
+    user_id: Mapped[str] = mapped_column(short_text(NAME), primary_key=True)
+    memory_id: Mapped[str] = mapped_column(short_text(ID), primary_key=True)
+    message_id: Mapped[str] = mapped_column(short_text(ID), primary_key=True)
+    span_start: Mapped[int | None] = mapped_column(Integer)
+    span_end: Mapped[int | None] = mapped_column(Integer)
 
 
 class EmbeddingRow(Base):
@@ -173,12 +174,12 @@ class EmbeddingRow(Base):
     __tablename__ = "embeddings"
     __table_args__ = (_of_memory(),)
 
-    user_id: ColumnClause[str] = key(short_text(NAME))
-    memory_id: ColumnClause[str] = key(short_text(ID))
-    part: ColumnClause[int] = key(SmallInteger)
-    model: ColumnClause[str] = required(short_text(128))
-    dimension: ColumnClause[int] = required(Integer)
-    vector: ColumnClause[NDArray[Any]] = required(vector())
+    user_id: Mapped[str] = mapped_column(short_text(NAME), primary_key=True)
+    memory_id: Mapped[str] = mapped_column(short_text(ID), primary_key=True)
+    part: Mapped[int] = mapped_column(SmallInteger, primary_key=True)
+    model: Mapped[str] = mapped_column(short_text(128))
+    dimension: Mapped[int] = mapped_column(Integer)
+    vector: Mapped[NDArray[Any]] = mapped_column(vector())
 
 
 class TermsRow(Base):
@@ -188,17 +189,17 @@ class TermsRow(Base):
     __tablename__ = "terms"
     __table_args__ = (_of_memory(),)
 
-    user_id: ColumnClause[str] = key(short_text(NAME))
-    memory_id: ColumnClause[str] = key(short_text(ID))
-    length: ColumnClause[int] = required(Integer)
-    asks: ColumnClause[float] = required(Double)  # share of sentences that are questions
-    kind: ColumnClause[str] = required(short_text(32), server_default="")  # of sentence: fact, question, smalltalk, …
-    salience: ColumnClause[float] = required(Double, server_default="1")  # 0..1
-    hashes: ColumnClause[NDArray[Any]] = required(Array(HASHES))
-    counts: ColumnClause[NDArray[Any]] = required(Array(COUNTS))
-    keyword_hashes: ColumnClause[NDArray[Any]] = required(Array(HASHES))
-    keyword_weights: ColumnClause[NDArray[Any]] = required(Array(WEIGHTS))
-    words_version: ColumnClause[int] = required(SmallInteger, server_default="0")  # WORDS_VERSION of the terms
+    user_id: Mapped[str] = mapped_column(short_text(NAME), primary_key=True)
+    memory_id: Mapped[str] = mapped_column(short_text(ID), primary_key=True)
+    length: Mapped[int] = mapped_column(Integer)
+    asks: Mapped[float] = mapped_column(Double)  # share of sentences that are questions
+    kind: Mapped[str] = mapped_column(short_text(32), server_default="")  # of sentence: fact, question, smalltalk, …
+    salience: Mapped[float] = mapped_column(Double, server_default="1")  # 0..1
+    hashes: Mapped[NDArray[Any]] = mapped_column(Array(HASHES))
+    counts: Mapped[NDArray[Any]] = mapped_column(Array(COUNTS))
+    keyword_hashes: Mapped[NDArray[Any]] = mapped_column(Array(HASHES))
+    keyword_weights: Mapped[NDArray[Any]] = mapped_column(Array(WEIGHTS))
+    words_version: Mapped[int] = mapped_column(SmallInteger, server_default="0")  # WORDS_VERSION of the terms
 
 
 class KeywordRow(Base):
@@ -211,11 +212,11 @@ class KeywordRow(Base):
         {"sqlite_with_rowid": False},
     )
 
-    user_id: ColumnClause[str] = key(short_text(NAME))
-    memory_id: ColumnClause[str] = key(short_text(ID))
-    keyword: ColumnClause[str] = key(short_text(NAME))
-    weight: ColumnClause[float] = required(Double)
-    source: ColumnClause[str] = required(short_text(16))
+    user_id: Mapped[str] = mapped_column(short_text(NAME), primary_key=True)
+    memory_id: Mapped[str] = mapped_column(short_text(ID), primary_key=True)
+    keyword: Mapped[str] = mapped_column(short_text(NAME), primary_key=True)
+    weight: Mapped[float] = mapped_column(Double)
+    source: Mapped[str] = mapped_column(short_text(16))
 
 
 class SynonymRow(Base):
@@ -223,10 +224,10 @@ class SynonymRow(Base):
 
     __tablename__ = "synonyms"
 
-    user_id: ColumnClause[str] = key(short_text(NAME))
-    keyword: ColumnClause[str] = key(short_text(NAME))
-    synonym: ColumnClause[str] = key(short_text(NAME))
-    similarity: ColumnClause[float] = required(Double)
+    user_id: Mapped[str] = mapped_column(short_text(NAME), primary_key=True)
+    keyword: Mapped[str] = mapped_column(short_text(NAME), primary_key=True)
+    synonym: Mapped[str] = mapped_column(short_text(NAME), primary_key=True)
+    similarity: Mapped[float] = mapped_column(Double)
 
 
 class RelationRow(Base):
@@ -244,12 +245,12 @@ class RelationRow(Base):
         Index("ix_relations_target", "user_id", "target_id"),
     )
 
-    user_id: ColumnClause[str] = key(short_text(NAME))
-    memory_id: ColumnClause[str] = key(short_text(ID))
-    target_id: ColumnClause[str] = key(short_text(ID))
-    relation_type: ColumnClause[str] = key(short_text(16))
-    strength: ColumnClause[float] = required(Double)
-    created_at: ColumnClause[datetime] = required(Instant)
+    user_id: Mapped[str] = mapped_column(short_text(NAME), primary_key=True)
+    memory_id: Mapped[str] = mapped_column(short_text(ID), primary_key=True)
+    target_id: Mapped[str] = mapped_column(short_text(ID), primary_key=True)
+    relation_type: Mapped[str] = mapped_column(short_text(16), primary_key=True)
+    strength: Mapped[float] = mapped_column(Double)
+    created_at: Mapped[datetime] = mapped_column(Instant)
 
 
 class RevisionRow(Base):
@@ -258,14 +259,14 @@ class RevisionRow(Base):
     __tablename__ = "revisions"
     __table_args__ = (_of_memory(),)
 
-    user_id: ColumnClause[str] = key(short_text(NAME))
-    memory_id: ColumnClause[str] = key(short_text(ID))
-    version: ColumnClause[int] = key(Integer)
-    action: ColumnClause[str] = required(short_text(16))
-    actor: ColumnClause[str] = required(short_text(NAME))
-    reason: ColumnClause[str | None] = optional(Text)
-    before: ColumnClause[dict[str, Any] | None] = optional(JSON(none_as_null=True))
-    changed_at: ColumnClause[datetime] = required(Instant)
+    user_id: Mapped[str] = mapped_column(short_text(NAME), primary_key=True)
+    memory_id: Mapped[str] = mapped_column(short_text(ID), primary_key=True)
+    version: Mapped[int] = mapped_column(Integer, primary_key=True)
+    action: Mapped[str] = mapped_column(short_text(16))
+    actor: Mapped[str] = mapped_column(short_text(NAME))
+    reason: Mapped[str | None] = mapped_column(Text)
+    before: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
+    changed_at: Mapped[datetime] = mapped_column(Instant)
 
 
 class RecallRow(Base):
@@ -273,13 +274,13 @@ class RecallRow(Base):
 
     __tablename__ = "recalls"
 
-    user_id: ColumnClause[str] = key(short_text(NAME))
-    id: ColumnClause[str] = key(short_text(ID))
-    query: ColumnClause[str] = required(Text)
-    memory_ids: ColumnClause[list[str]] = required(JSON)
-    recalled_at: ColumnClause[datetime] = required(Instant)
-    session_id: ColumnClause[str | None] = optional(short_text(NAME))
-    agent_id: ColumnClause[str | None] = optional(short_text(NAME))
+    user_id: Mapped[str] = mapped_column(short_text(NAME), primary_key=True)
+    id: Mapped[str] = mapped_column(short_text(ID), primary_key=True)
+    query: Mapped[str] = mapped_column(Text)
+    memory_ids: Mapped[list[str]] = mapped_column(JSON)
+    recalled_at: Mapped[datetime] = mapped_column(Instant)
+    session_id: Mapped[str | None] = mapped_column(short_text(NAME))
+    agent_id: Mapped[str | None] = mapped_column(short_text(NAME))
 
 
 class JobRow(Base):
@@ -291,24 +292,23 @@ class JobRow(Base):
         Index("ix_jobs_due", "not_before"),
     )
 
-    user_id: ColumnClause[str] = key(short_text(NAME))
-    id: ColumnClause[str] = key(short_text(ID))
-    kind: ColumnClause[str] = required(short_text(32))
-    state: ColumnClause[str] = required(short_text(16))
-    idempotency_key: ColumnClause[str | None] = optional(short_text(NAME))
-    request_hash: ColumnClause[str | None] = optional(short_text(32))  # with an idempotency key only
-    created: ColumnClause[int] = required(Integer)
-    problems: ColumnClause[list[str]] = required(JSON)
-    attempts: ColumnClause[int] = required(Integer)
-    leased_until: ColumnClause[datetime | None] = optional(Instant)
-    created_at: ColumnClause[datetime] = required(Instant)
-    updated_at: ColumnClause[datetime] = required(Instant)
-    session_id: ColumnClause[str | None] = optional(short_text(NAME))
-    payload: ColumnClause[dict[str, Any] | None] = optional(JSON(none_as_null=True))  # the work left
-    not_before: ColumnClause[datetime | None] = optional(
-        Instant
-    )  # a worker may claim it from then on; None: nothing is left
-    leased_by: ColumnClause[str | None] = optional(short_text(64))
+    user_id: Mapped[str] = mapped_column(short_text(NAME), primary_key=True)
+    id: Mapped[str] = mapped_column(short_text(ID), primary_key=True)
+    kind: Mapped[str] = mapped_column(short_text(32))
+    state: Mapped[str] = mapped_column(short_text(16))
+    idempotency_key: Mapped[str | None] = mapped_column(short_text(NAME))
+    request_hash: Mapped[str | None] = mapped_column(short_text(32))  # with an idempotency key only
+    created: Mapped[int] = mapped_column(Integer)
+    problems: Mapped[list[str]] = mapped_column(JSON)
+    attempts: Mapped[int] = mapped_column(Integer)
+    leased_until: Mapped[datetime | None] = mapped_column(Instant)
+    created_at: Mapped[datetime] = mapped_column(Instant)
+    updated_at: Mapped[datetime] = mapped_column(Instant)
+    session_id: Mapped[str | None] = mapped_column(short_text(NAME))
+    payload: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))  # the work left
+    # A worker may claim it from then on; None: nothing is left.
+    not_before: Mapped[datetime | None] = mapped_column(Instant)
+    leased_by: Mapped[str | None] = mapped_column(short_text(64))
 
 
 class JobMemoryRow(Base):
@@ -322,10 +322,10 @@ class JobMemoryRow(Base):
         {"sqlite_with_rowid": False},
     )
 
-    user_id: ColumnClause[str] = key(short_text(NAME))
-    job_id: ColumnClause[str] = key(short_text(ID))
-    position: ColumnClause[int] = key(Integer)
-    memory_id: ColumnClause[str] = required(short_text(ID))
+    user_id: Mapped[str] = mapped_column(short_text(NAME), primary_key=True)
+    job_id: Mapped[str] = mapped_column(short_text(ID), primary_key=True)
+    position: Mapped[int] = mapped_column(Integer, primary_key=True)
+    memory_id: Mapped[str] = mapped_column(short_text(ID))
 
 
 class LlmUsageRow(Base):
@@ -333,11 +333,11 @@ class LlmUsageRow(Base):
 
     __tablename__ = "llm_usage"
 
-    user_id: ColumnClause[str] = key(short_text(NAME))
-    hour: ColumnClause[datetime] = key(Instant)
-    calls: ColumnClause[int] = required(Integer)
-    input_tokens: ColumnClause[int] = required(BigInteger)
-    output_tokens: ColumnClause[int] = required(BigInteger)
+    user_id: Mapped[str] = mapped_column(short_text(NAME), primary_key=True)
+    hour: Mapped[datetime] = mapped_column(Instant, primary_key=True)
+    calls: Mapped[int] = mapped_column(Integer)
+    input_tokens: Mapped[int] = mapped_column(BigInteger)
+    output_tokens: Mapped[int] = mapped_column(BigInteger)
 
 
 class ChangeRow(Base):
@@ -346,11 +346,11 @@ class ChangeRow(Base):
     __tablename__ = "changes"
     __table_args__ = (Index("ix_changes_user", "user_id", "seq"), {"sqlite_autoincrement": True})
 
-    seq: ColumnClause[int] = key(BigInteger().with_variant(Integer, "sqlite"))
-    user_id: ColumnClause[str] = required(short_text(NAME))
-    memory_id: ColumnClause[str] = required(short_text(ID))
-    action: ColumnClause[str] = required(short_text(16))
-    changed_at: ColumnClause[datetime] = required(Instant)
+    seq: Mapped[int] = mapped_column(BigInteger().with_variant(Integer, "sqlite"), primary_key=True)
+    user_id: Mapped[str] = mapped_column(short_text(NAME))
+    memory_id: Mapped[str] = mapped_column(short_text(ID))
+    action: Mapped[str] = mapped_column(short_text(16))
+    changed_at: Mapped[datetime] = mapped_column(Instant)
 
 
 class PackedIndexRow(Base):
@@ -359,10 +359,10 @@ class PackedIndexRow(Base):
 
     __tablename__ = "packed_indexes"
 
-    user_id: ColumnClause[str] = key(short_text(NAME))
-    name: ColumnClause[str] = key(short_text(64))
-    seen: ColumnClause[int] = required(BigInteger)  # newest change in it
-    data: ColumnClause[bytes] = required(LargeBinary)
+    user_id: Mapped[str] = mapped_column(short_text(NAME), primary_key=True)
+    name: Mapped[str] = mapped_column(short_text(64), primary_key=True)
+    seen: Mapped[int] = mapped_column(BigInteger)  # newest change in it
+    data: Mapped[bytes] = mapped_column(LargeBinary)
 
 
 class EngineRow(Base):
@@ -370,12 +370,12 @@ class EngineRow(Base):
 
     __tablename__ = "engines"
 
-    name: ColumnClause[str] = key(short_text(32))
-    model: ColumnClause[str] = required(short_text(128))  # hash of its address, its prefix and the embedding model
-    seen: ColumnClause[int] = required(BigInteger)  # users with a later change may be behind
-    owner: ColumnClause[str | None] = optional(short_text(64))
-    leased_until: ColumnClause[datetime | None] = optional(Instant)
-    problem: ColumnClause[str | None] = optional(Text)  # of the last attempt
+    name: Mapped[str] = mapped_column(short_text(32), primary_key=True)
+    model: Mapped[str] = mapped_column(short_text(128))  # hash of its address, its prefix and the embedding model
+    seen: Mapped[int] = mapped_column(BigInteger)  # users with a later change may be behind
+    owner: Mapped[str | None] = mapped_column(short_text(64))
+    leased_until: Mapped[datetime | None] = mapped_column(Instant)
+    problem: Mapped[str | None] = mapped_column(Text)  # of the last attempt
 
 
 class EngineUserRow(Base):
@@ -384,13 +384,13 @@ class EngineUserRow(Base):
     __tablename__ = "engine_users"
     __table_args__ = (Index("ix_engine_users_engine", "engine", "erase"),)
 
-    user_id: ColumnClause[str] = key(short_text(NAME))
-    engine: ColumnClause[str] = key(short_text(32))
-    applied: ColumnClause[int | None] = optional(BigInteger)  # newest change in the engine; None while it is loaded
-    load_from: ColumnClause[int] = required(BigInteger)  # newest change when loading began
-    loaded_id: ColumnClause[str | None] = optional(short_text(ID))  # last memory that was loaded
-    memories: ColumnClause[int] = required(Integer)  # counted up to a limit
-    erase: ColumnClause[bool] = required(Boolean)  # everything of the user has to be removed first
+    user_id: Mapped[str] = mapped_column(short_text(NAME), primary_key=True)
+    engine: Mapped[str] = mapped_column(short_text(32), primary_key=True)
+    applied: Mapped[int | None] = mapped_column(BigInteger)  # newest change in the engine; None while it is loaded
+    load_from: Mapped[int] = mapped_column(BigInteger)  # newest change when loading began
+    loaded_id: Mapped[str | None] = mapped_column(short_text(ID))  # last memory that was loaded
+    memories: Mapped[int] = mapped_column(Integer)  # counted up to a limit
+    erase: Mapped[bool] = mapped_column(Boolean)  # everything of the user has to be removed first
 
 
 class ApiKeyRow(Base):
@@ -398,15 +398,15 @@ class ApiKeyRow(Base):
 
     __tablename__ = "api_keys"
 
-    id: ColumnClause[str] = key(short_text(ID))
-    name: ColumnClause[str] = required(short_text(NAME))
-    key_hash: ColumnClause[str] = required(short_text(64), unique=True)
-    scopes: ColumnClause[list[str]] = required(JSON)
-    all_users: ColumnClause[bool] = required(Boolean)  # explicit, because an empty list of users permits nothing
-    user_ids: ColumnClause[list[str]] = required(JSON)
-    created_at: ColumnClause[datetime] = required(Instant)
-    expires_at: ColumnClause[datetime | None] = optional(Instant)
-    revoked_at: ColumnClause[datetime | None] = optional(Instant)
+    id: Mapped[str] = mapped_column(short_text(ID), primary_key=True)
+    name: Mapped[str] = mapped_column(short_text(NAME))
+    key_hash: Mapped[str] = mapped_column(short_text(64), unique=True)
+    scopes: Mapped[list[str]] = mapped_column(JSON)
+    all_users: Mapped[bool] = mapped_column(Boolean)  # explicit, because an empty list of users permits nothing
+    user_ids: Mapped[list[str]] = mapped_column(JSON)
+    created_at: Mapped[datetime] = mapped_column(Instant)
+    expires_at: Mapped[datetime | None] = mapped_column(Instant)
+    revoked_at: Mapped[datetime | None] = mapped_column(Instant)
 
 
 class AuditRow(Base):
@@ -414,12 +414,12 @@ class AuditRow(Base):
 
     __tablename__ = "audit"
 
-    id: ColumnClause[str] = key(short_text(ID))
-    at: ColumnClause[datetime] = required(Instant)
-    key_id: ColumnClause[str | None] = optional(short_text(ID))
-    action: ColumnClause[str] = required(short_text(32))
-    target: ColumnClause[str | None] = optional(short_text(NAME))
-    detail: ColumnClause[str | None] = optional(Text)
+    id: Mapped[str] = mapped_column(short_text(ID), primary_key=True)
+    at: Mapped[datetime] = mapped_column(Instant)
+    key_id: Mapped[str | None] = mapped_column(short_text(ID))
+    action: Mapped[str] = mapped_column(short_text(32))
+    target: Mapped[str | None] = mapped_column(short_text(NAME))
+    detail: Mapped[str | None] = mapped_column(Text)
 
 
 class FileRow(Base):
@@ -427,11 +427,11 @@ class FileRow(Base):
 
     __tablename__ = "files"
 
-    user_id: ColumnClause[str] = key(short_text(NAME))
-    path: ColumnClause[str] = key(short_text(1024))
-    checksum: ColumnClause[str] = required(short_text(64))
-    synced_at: ColumnClause[datetime] = required(Instant)
-    seen: ColumnClause[int | None] = optional(BigInteger)  # position in the change feed at that time
+    user_id: Mapped[str] = mapped_column(short_text(NAME), primary_key=True)
+    path: Mapped[str] = mapped_column(short_text(1024), primary_key=True)
+    checksum: Mapped[str] = mapped_column(short_text(64))
+    synced_at: Mapped[datetime] = mapped_column(Instant)
+    seen: Mapped[int | None] = mapped_column(BigInteger)  # position in the change feed at that time
 
 
 class FileEntryRow(Base):
@@ -440,9 +440,9 @@ class FileEntryRow(Base):
 
     __tablename__ = "file_entries"
 
-    user_id: ColumnClause[str] = key(short_text(NAME))
-    workspace: ColumnClause[str] = key(short_text(ID))
-    memory_id: ColumnClause[str] = key(short_text(ID))
-    path: ColumnClause[str] = required(short_text(1024))
-    version: ColumnClause[int] = required(Integer)
-    digests: ColumnClause[dict[str, Any]] = required(JSON)  # of each field, shortened; no text
+    user_id: Mapped[str] = mapped_column(short_text(NAME), primary_key=True)
+    workspace: Mapped[str] = mapped_column(short_text(ID), primary_key=True)
+    memory_id: Mapped[str] = mapped_column(short_text(ID), primary_key=True)
+    path: Mapped[str] = mapped_column(short_text(1024))
+    version: Mapped[int] = mapped_column(Integer)
+    digests: Mapped[dict[str, Any]] = mapped_column(JSON)  # of each field, shortened; no text

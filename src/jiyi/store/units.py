@@ -31,7 +31,7 @@ class Units(Repository):
     ) -> tuple[list[StoredUnit], bool]:
         """Return units of a user or of one session, the last begun first, as many as a page may hold, and True if there
         are more."""
-        statement = select(UnitRow).where(UnitRow.user_id == user_id)
+        statement = select(UnitRow.__table__).where(UnitRow.user_id == user_id)
         if session_id is not None:
             statement = statement.where(UnitRow.session_id == session_id)
         if cursor is not None:

@@ -112,7 +112,7 @@ KEPT = timedelta(days=30)
 def count_usage(session: Session, user_id: str, hour: datetime, usage: Usage) -> Usage:
     """Add to the usage of an hour, or refund a negative one; return the new usage."""
     mine = and_(LlmUsageRow.user_id == user_id, LlmUsageRow.hour == hour)
-    row = session.execute(select(LlmUsageRow).where(mine)).first()
+    row = session.execute(select(LlmUsageRow.__table__).where(mine)).first()
     before = Usage(0, 0, 0) if row is None else Usage(row.calls, row.input_tokens, row.output_tokens)
     after = before + usage
     if row is None:
@@ -139,7 +139,7 @@ MOST_COUNTED = 2_000_000_000  # a counter stops here rather than overflow
 _AT = bindparam("at", type_=Instant)
 # Built once: every flush runs it. Another process may have noted a later access.
 _LOOKED_AT = (
-    update(MemoryRow)
+    update(MemoryRow.__table__)
     .where(MemoryRow.user_id == bindparam("whose"), MemoryRow.id == bindparam("memory"))
     .values(
         access_count=case(
@@ -219,7 +219,9 @@ class Recalls(Repository):
     @reads
     def list(self, session: Session, user_id: str, *, since: datetime | None, limit: int) -> Sequence[Recall]:
         """Return recalls, newest first."""
-        statement = select(RecallRow).where(RecallRow.user_id == user_id).order_by(RecallRow.id.desc()).limit(limit)
+        statement = (
+            select(RecallRow.__table__).where(RecallRow.user_id == user_id).order_by(RecallRow.id.desc()).limit(limit)
+        )
         if since is not None:
             statement = statement.where(RecallRow.recalled_at >= since)
         return [from_row(Recall, row) for row in session.execute(statement).all()]
