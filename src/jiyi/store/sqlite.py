@@ -70,6 +70,7 @@ class SqliteDatabase(Database):
         # SQLite has one writer at a time; tasks of this process queue here rather than in SQLite's busy loop.
         self._writer = asyncio.Lock()
         self._readers = asyncio.Semaphore(READERS)
+        self._idle: list[Session] = []  # of readers
         self._file: tuple[int, int] | None = None  # device and inode of the opened file
         self._logged = False  # it has a write-ahead log
 
@@ -117,6 +118,9 @@ class SqliteDatabase(Database):
         if self._engines:
             if self._scraps and _identity(self.path) == self._file and self.path.stat().st_size <= REWRITE_UP_TO:
                 await self._clean(rewrite=True)
+            for session in self._idle:
+                session.close()
+            self._idle = []
             self._started().dispose()
             self._engines = {}
         self._commits.close()
@@ -211,7 +215,7 @@ class SqliteDatabase(Database):
         self._same_file()
         self._started()
         async with self._readers:
-            return await asyncio.to_thread(self._run, work)
+            return await asyncio.to_thread(self._run_reading, work)
 
     async def _write(self, users: Sequence[str], work: Work[T]) -> T:
         self._started()
@@ -233,13 +237,26 @@ class SqliteDatabase(Database):
             finally:
                 await asyncio.shield(self._begin(_close_after(reading, session)))
 
-    def _run(self, work: Work[T], begin: str | None = None) -> T:
+    def _run(self, work: Work[T], begin: str) -> T:
         """Run a function in this thread; its transaction commits unless something is raised."""
         with self.session(begin) as session:
             done = work(session)
-            if begin is not None:
-                self._same_file(committing=True)
-                session.commit()
+            self._same_file(committing=True)
+            session.commit()
+            return done
+
+    @NO_FORK
+    def _run_reading(self, work: Work[T]) -> T:
+        """Run a function that only reads, in a session that is kept: opening one takes longer than most reads. No
+        transaction is begun in the database, so that each statement sees the newest commit."""
+        with translated(self.path):
+            session = self._idle.pop() if self._idle else open_session(self._started())
+            try:
+                done = work(session)
+            except BaseException:
+                session.close()
+                raise
+            self._idle.append(session)
             return done
 
     @contextmanager
