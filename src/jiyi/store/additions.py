@@ -11,13 +11,16 @@ from sqlalchemy.orm import Session
 
 from ..errors import ConnectionLost, InvalidInput, UserErased
 from ..models import MemoryItem, Receipt, ReceiptState, utc_now
+from ..scope import Scope
 from . import jobs
-from .contract import NOT_INDEXED, Addition, Change, Effects, Lease, NewMemory, SlotEntry, Source, Stale
+from .contract import NOT_INDEXED, Addition, Change, Effects, Lease, NewMemory, SlotEntry, Source, Stale, StoredMessage
 from .database import Inserts, Repository, Values, reads, values_of
 from .dependencies import Dependencies, cited_messages, look_up, slots
 from .edits import apply_changes, retire_expired, revision_values
 from .entries import index_values, without_vector
+from .erasures import last_erasure
 from .memories import item, items, known_by_hash, memory_rows
+from .messages import delivered, newest
 from .tables import (
     JobMemoryRow,
     JobRow,
@@ -342,12 +345,44 @@ def _add_evidence(inserts: Inserts, addition: Addition, effects: Effects, found:
     )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Start:
+    """What an `add` reads before anything is derived."""
+
+    epoch: str
+    receipt: Receipt | None  # of an earlier `add` with the same key
+    delivered: list[StoredMessage]  # messages with one of the hashes
+    tail: list[StoredMessage] | None  # newest messages of the scope
+    looked_up: dict[str, str | None]  # ids of current memories by dedupe hash
+
+
 class Additions(Repository):
     """Saving what one `add` leads to."""
 
     @reads
-    def receipt(self, session: Session, user_id: str, idempotency_key: str, request_hash: str) -> Receipt | None:
-        return jobs.earlier_receipt(session, user_id, idempotency_key, request_hash)
+    def start(
+        self,
+        session: Session,
+        place: Scope,
+        *,
+        request: tuple[str, str] | None,
+        message_hashes: Sequence[str],
+        tail: int,
+        memory_hashes: Sequence[str],
+        now: datetime,
+    ) -> Start:
+        """Read what an `add` starts from, at once: `request` is its idempotency key and the hash of its arguments,
+        `tail` the number of newest messages to read."""
+        user_id = place.user_id
+        epoch, _ = last_erasure(session, user_id)  # first: what is read before a deletion belongs to the epoch before
+        known = known_by_hash(session, user_id, memory_hashes, now)
+        return Start(
+            epoch=epoch,
+            receipt=None if request is None else jobs.earlier_receipt(session, user_id, *request),
+            delivered=delivered(session, user_id, message_hashes),
+            tail=newest(session, place, tail) if tail else None,
+            looked_up={one: known.get(one) for one in memory_hashes},
+        )
 
     @reads
     def snapshot(

@@ -7,7 +7,7 @@ while holding a lock: SQLite runs it in a thread, PostgreSQL by `AsyncConnection
 import asyncio
 from abc import ABC, abstractmethod
 from collections import defaultdict
-from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
 from contextlib import aclosing
 from datetime import datetime
 from functools import cache, wraps
@@ -90,13 +90,13 @@ class Database(ABC):
         """Run a function that reads the rows of one user, or of all users; each statement sees the newest commit.
         Driver errors become Jiyi's errors. It runs to its end even if the caller is cancelled: a connection is given
         back without a running statement."""
-        return await asyncio.shield(self._begin(self._read(user_id, work)))
+        return await self._read(user_id, work)
 
     async def write(self, users: Sequence[str], work: Work[T]) -> T:
         """Run a function in one transaction with the write lock of these users, to its end even if the caller is
         cancelled: half of one would hold the lock. Without users it may only change rows that are nobody's memory,
         such as the state of jobs."""
-        done = await asyncio.shield(self._begin(self._write(users, work)))
+        done = await self._write(users, work)
         self.after_write(users)
         return done
 
@@ -110,13 +110,13 @@ class Database(ABC):
         """Yield what a plain generator makes of one snapshot, page by page, however long the caller takes for each."""
 
     @abstractmethod
-    async def _read(self, user_id: str | None, work: Work[T]) -> T: ...
+    def _read(self, user_id: str | None, work: Work[T]) -> Awaitable[T]: ...
 
     @abstractmethod
-    async def _write(self, users: Sequence[str], work: Work[T]) -> T: ...
+    def _write(self, users: Sequence[str], work: Work[T]) -> Awaitable[T]: ...
 
-    def _begin(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
-        """Start a task that continues if its caller is cancelled; `close` waits for it."""
+    def _begin(self, work: Awaitable[T]) -> asyncio.Future[T]:
+        """Start something that continues if its caller is cancelled; `close` waits for it."""
         task = asyncio.ensure_future(work)
         self._unfinished.add(task)
         task.add_done_callback(self._finished)
@@ -236,10 +236,11 @@ class Inserts:
 
     def run(self, session: Session) -> None:
         """Insert everything, referenced tables first."""
+        connection = session.connection()
         for table in _tables():
             rows = self._rows.pop(table.name, None)
             if rows:
-                session.execute(_insert(table), rows)
+                connection.execute(_insert(table), rows)
 
 
 @cache

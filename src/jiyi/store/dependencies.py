@@ -69,11 +69,12 @@ def look_up(session: Session, addition: Addition) -> Dependencies:
     """Read everything that the addition depends on."""
     effects = addition.effects
     epoch, _ = last_erasure(session, addition.user_id)
+    connection = session.connection()  # the session adds a fifth to the time of each statement
     found = Dependencies(epoch=epoch, slots={slot: {} for slot in effects.slots})
 
     def rows(statement: sa.Select[Any], values: Iterable[str], **more: Any) -> Iterator[Any]:
         for some in chunks(list(values)):
-            yield from session.execute(statement, {"user_id": addition.user_id, "values": some, **more})
+            yield from connection.execute(statement, {"user_id": addition.user_id, "values": some, **more})
 
     if addition.follows is not None:
         found.last_message = session.scalar(_last_message(nulls_of(addition)), scope_values(addition))

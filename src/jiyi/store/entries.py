@@ -19,6 +19,7 @@ from sqlalchemy import (
     or_,
     select,
     tuple_,
+    union,
 )
 from sqlalchemy.orm import Session
 
@@ -155,13 +156,15 @@ def save_vectors(
 _keyword, _memory = (row.__table__.c for row in (KeywordRow, MemoryRow))
 # Statements that every `add` or search runs are built once: building one takes longer than running it.
 _USER: BindParameter[str] = bindparam("user_id")
-_holder = (  # the index has them in the order of their ids
+_holders = (  # of two words; the index has them in the order of their ids
     select(_keyword.memory_id)
-    .where(_keyword.user_id == _USER, _keyword.keyword == bindparam("word"))
+    .where(_keyword.user_id == _USER, _keyword.keyword == bindparam(word))
     .order_by(_keyword.memory_id.desc())
     .limit(HOLDERS)
     .subquery()
+    for word in ("first", "second")
 )
+_holder = union(*(select(one.c.memory_id) for one in _holders)).subquery()
 _other = KeywordRow.__table__.alias().c
 _shared = (
     select(func.count())
@@ -173,7 +176,7 @@ _shared = (
     .correlate(_holder)
     .scalar_subquery()
 )
-# The newest current memories of a type that have a keyword and share enough of some.
+# The newest current memories of a type that have one of two keywords and share enough of some.
 _ALIKE = (
     select(_memory.id, _memory.content)
     .where(
@@ -194,12 +197,15 @@ class IndexEntries(Repository):
     @reads
     def alike(self, session: Session, user_id: str, words: Sequence[str], *, memory_type: str) -> list[tuple[str, str]]:
         """Return ids and texts of the newest current memories of a type that share all but one of some keywords."""
-        texts: dict[str, str] = {}
-        values = {"user_id": user_id, "words": list(words), "least": max(1, len(words) - 1), "type": memory_type}
-        for word in words[:2]:  # without one of the words at most, a memory has one of the first two
-            rows = session.execute(_ALIKE, {**values, "word": word})
-            texts.update((memory_id, content) for memory_id, content in rows)
-        return sorted(texts.items(), reverse=True)[:ALIKE]
+        values = {
+            "user_id": user_id,
+            "words": list(words),
+            "first": words[0],  # without one of the words at most, a memory has one of the first two
+            "second": words[1] if len(words) > 1 else words[0],
+            "least": max(1, len(words) - 1),
+            "type": memory_type,
+        }
+        return [(memory_id, content) for memory_id, content in session.connection().execute(_ALIKE, values)]
 
     async def coverage(self, model: str, user_id: str | None = None) -> Coverage:
         return await self._database.read(user_id, lambda session: coverage(session, model, user_id))

@@ -37,7 +37,7 @@ _LAST = (  # built once: every `add` runs it, and building it takes longer
 
 def last_erasure(session: Session, user_id: str) -> tuple[str, datetime | None]:
     """Return the epoch of a user, and when it began."""
-    found = session.execute(_LAST, {"erased": erased(user_id)}).first()
+    found = session.connection().execute(_LAST, {"erased": erased(user_id)}).first()
     return (NEVER, None) if found is None else (found.memory_id, found.changed_at)
 
 

@@ -153,7 +153,7 @@ def known_by_hash(session: Session, user_id: str, hashes: Sequence[str], now: da
     """Return the ids of current memories by dedupe hash; expired ones are not known."""
     found: dict[str, str] = {}
     for some in chunks(hashes):
-        known = session.execute(_KNOWN, {"user_id": user_id, "ids": some, "now": now})
+        known = session.connection().execute(_KNOWN, {"user_id": user_id, "ids": some, "now": now})
         found.update((said, memory_id) for said, memory_id in known if said)
     return found
 

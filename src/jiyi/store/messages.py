@@ -79,23 +79,37 @@ def delete_messages(session: Session, user_id: str, ids: Sequence[str]) -> None:
             session.execute(update(UnitRow).where(UnitRow.user_id == user_id, UnitRow.id == unit_id).values(values))
 
 
+def newest(session: Session, place: Scope, limit: int, before: str | None = None) -> list[StoredMessage]:
+    """Return the newest messages of a scope, oldest first; before a message, if one is named. Of very long ones there
+    are fewer."""
+    found: list[StoredMessage] = []  # newest first
+    while len(found) < limit and sum(len(message.text) for message in found) < PAGE_SIZE:
+        most = min(limit - len(found), AT_ONCE)
+        values = {**scope_values(place), "most": most} | ({} if before is None else {"before": before})
+        some = _stored(session, _newest(nulls_of(place), before is not None), values)
+        found += some
+        if len(some) < most:
+            break
+        before = found[-1].id
+    return found[::-1]
+
+
+def delivered(session: Session, user_id: str, hashes: Sequence[str]) -> list[StoredMessage]:
+    """Return messages by dedupe hash."""
+    return _named(session, _BY_HASH, user_id, hashes)
+
+
+def _named(session: Session, statement: Select[Any], user_id: str, values: Sequence[str]) -> list[StoredMessage]:
+    named = (_stored(session, statement, {"user_id": user_id, "values": some}) for some in chunks(values))
+    return [message for some in named for message in some]
+
+
 class Messages(Repository):
     """Messages, verbatim."""
 
     @reads
     def tail(self, session: Session, place: Scope, limit: int, *, before: str | None = None) -> list[StoredMessage]:
-        """Return the newest messages of a scope, oldest first; before a message, if one is named. Of very long ones
-        there are fewer."""
-        found: list[StoredMessage] = []  # newest first
-        while len(found) < limit and sum(len(message.text) for message in found) < PAGE_SIZE:
-            most = min(limit - len(found), AT_ONCE)
-            values = {**scope_values(place), "most": most} | ({} if before is None else {"before": before})
-            some = _stored(session, _newest(nulls_of(place), before is not None), values)
-            found += some
-            if len(some) < most:
-                break
-            before = found[-1].id
-        return found[::-1]
+        return newest(session, place, limit, before)
 
     @reads
     def page(
@@ -125,14 +139,4 @@ class Messages(Repository):
     @reads
     def get(self, session: Session, user_id: str, ids: Sequence[str]) -> list[StoredMessage]:
         """Return existing messages in order."""
-        return sorted(self._named(session, _BY_ID, user_id, ids), key=lambda message: message.id)
-
-    @reads
-    def by_hash(self, session: Session, user_id: str, hashes: Sequence[str]) -> list[StoredMessage]:
-        return self._named(session, _BY_HASH, user_id, hashes)
-
-    def _named(
-        self, session: Session, statement: Select[Any], user_id: str, values: Sequence[str]
-    ) -> list[StoredMessage]:
-        named = (_stored(session, statement, {"user_id": user_id, "values": some}) for some in chunks(values))
-        return [message for some in named for message in some]
+        return sorted(_named(session, _BY_ID, user_id, ids), key=lambda message: message.id)

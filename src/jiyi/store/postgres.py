@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Iterator, Sequence
 from contextlib import AbstractContextManager, asynccontextmanager
 from dataclasses import dataclass
 from hashlib import sha256
@@ -240,11 +240,17 @@ class PostgresDatabase(Database):
         last = select(func.max(ChangeRow.seq)).scalar_subquery()
         await self.write([], lambda session: session.scalar(select(func.setval(sequence, func.coalesce(last, 1)))))
 
-    async def _read(self, user_id: str | None, work: Work[T]) -> T:
+    def _read(self, user_id: str | None, work: Work[T]) -> Awaitable[T]:
+        return asyncio.shield(self._begin(self._run_reading(user_id, work)))
+
+    def _write(self, users: Sequence[str], work: Work[T]) -> Awaitable[T]:
+        return asyncio.shield(self._begin(self._run_writing(users, work)))
+
+    async def _run_reading(self, user_id: str | None, work: Work[T]) -> T:
         async with self._connected(_READ, _scope(user_id)) as connection:
             return await connection.run_sync(_run, work)
 
-    async def _write(self, users: Sequence[str], work: Work[T]) -> T:
+    async def _run_writing(self, users: Sequence[str], work: Work[T]) -> T:
         async with self._transaction(users) as connection:
             return await connection.run_sync(_run, work)
 
@@ -303,7 +309,7 @@ class PostgresDatabase(Database):
                     raise
         return connection
 
-    def _abandon(self, opening: asyncio.Task[AsyncConnection]) -> None:
+    def _abandon(self, opening: asyncio.Future[AsyncConnection]) -> None:
         if not opening.cancelled() and opening.exception() is None:
             self._begin(opening.result().close())
 

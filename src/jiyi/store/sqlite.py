@@ -4,7 +4,8 @@ import asyncio
 import logging
 import os
 import sqlite3
-from collections.abc import AsyncGenerator, Iterator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from itertools import islice
 from pathlib import Path
@@ -68,9 +69,10 @@ class SqliteDatabase(Database):
         self._cleaning: asyncio.Task[None] | None = None  # retries while a reader keeps the log busy
         self._scraps = False  # rows were deleted since the file was last rewritten
         # SQLite has one writer at a time; tasks of this process queue here rather than in SQLite's busy loop.
-        self._writer = asyncio.Lock()
-        self._readers = asyncio.Semaphore(READERS)
-        self._idle: list[Session] = []  # of readers
+        self._writer = ThreadPoolExecutor(1, "jiyi-writer")
+        self._readers = ThreadPoolExecutor(READERS, "jiyi-reader")
+        self._idle: dict[str | None, list[Session]] = {None: [], BEGIN_TO_WRITE: []}
+        self._log = path.with_name(path.name + "-wal")
         self._file: tuple[int, int] | None = None  # device and inode of the opened file
         self._logged = False  # it has a write-ahead log
 
@@ -118,14 +120,20 @@ class SqliteDatabase(Database):
         if self._engines:
             if self._scraps and _identity(self.path) == self._file and self.path.stat().st_size <= REWRITE_UP_TO:
                 await self._clean(rewrite=True)
-            for session in self._idle:
-                session.close()
-            self._idle = []
+            await asyncio.to_thread(self._end_threads)
             self._started().dispose()
             self._engines = {}
         self._commits.close()
         if _open_files.get(id(self), (None,))[0] == os.getpid():
             del _open_files[id(self)]
+
+    def _end_threads(self) -> None:
+        """Wait for transactions whose callers were cancelled; close the sessions."""
+        for threads in (self._writer, self._readers):
+            threads.shutdown()
+        for idle in self._idle.values():
+            while idle:
+                _close(idle.pop())
 
     async def info(self) -> StoreInfo:
         files = [self.path, *(self.path.with_name(self.path.name + suffix) for suffix in ("-wal", "-shm"))]
@@ -172,8 +180,7 @@ class SqliteDatabase(Database):
         left = []
         try:
             with translated(self.path):
-                async with self._writer:
-                    busy = await asyncio.shield(self._begin(asyncio.to_thread(self._empty_log, rewrite=rewrite)))
+                busy = await self._thread(self._writer, self._empty_log, rewrite)
             if busy:
                 left.append("deleted text stays in the write-ahead log while somebody reads; it is tried again")
         except StoreError as error:
@@ -183,7 +190,7 @@ class SqliteDatabase(Database):
         return left
 
     @NO_FORK
-    def _empty_log(self, *, rewrite: bool) -> bool:
+    def _empty_log(self, rewrite: bool) -> bool:
         """Empty the log, and rewrite the file if asked to; return True if a reader still needs the log."""
         with self._started().connect() as connection:
             if rewrite:
@@ -211,16 +218,17 @@ class SqliteDatabase(Database):
         except sqlite3.Error:  # a read waits, or raises Jiyi's error
             return None
 
-    async def _read(self, user_id: str | None, work: Work[T]) -> T:
+    def _read(self, user_id: str | None, work: Work[T]) -> Awaitable[T]:
         self._same_file()
-        self._started()
-        async with self._readers:
-            return await asyncio.to_thread(self._run_reading, work)
+        return self._thread(self._readers, self._run, work, None)
 
-    async def _write(self, users: Sequence[str], work: Work[T]) -> T:
+    def _write(self, users: Sequence[str], work: Work[T]) -> Awaitable[T]:
+        return self._thread(self._writer, self._run, work, BEGIN_TO_WRITE)
+
+    def _thread(self, threads: ThreadPoolExecutor, work: Callable[..., T], *args: Any) -> Awaitable[T]:
+        """Run something in a thread; once begun it goes on there if the caller is cancelled."""
         self._started()
-        async with self._writer:
-            return await asyncio.to_thread(self._run, work, BEGIN_TO_WRITE)
+        return asyncio.get_running_loop().run_in_executor(threads, work, *args)
 
     async def pages(self, user_id: str | None, work: Work[Iterator[T]]) -> AsyncGenerator[T, None]:
         with translated(self.path):
@@ -237,26 +245,22 @@ class SqliteDatabase(Database):
             finally:
                 await asyncio.shield(self._begin(_close_after(reading, session)))
 
-    def _run(self, work: Work[T], begin: str) -> T:
-        """Run a function in this thread; its transaction commits unless something is raised."""
-        with self.session(begin) as session:
-            done = work(session)
-            self._same_file(committing=True)
-            session.commit()
-            return done
-
     @NO_FORK
-    def _run_reading(self, work: Work[T]) -> T:
-        """Run a function that only reads, in a session that is kept: opening one takes longer than most reads. No
-        transaction is begun in the database, so that each statement sees the newest commit."""
+    def _run(self, work: Work[T], begin: str | None) -> T:
+        """Run a function in this thread, in a session that is kept: opening one takes longer than most reads. A
+        transaction commits unless something is raised; without one, each statement sees the newest commit."""
         with translated(self.path):
-            session = self._idle.pop() if self._idle else open_session(self._started())
+            idle = self._idle[begin]
+            session = idle.pop() if idle else open_session(self._started(begin).connect())
             try:
                 done = work(session)
+                if begin is not None:
+                    self._same_file(committing=True)
+                    session.commit()
             except BaseException:
-                session.close()
+                _close(session)
                 raise
-            self._idle.append(session)
+            idle.append(session)
             return done
 
     @contextmanager
@@ -276,7 +280,7 @@ class SqliteDatabase(Database):
 
     def _has_log(self) -> bool:
         """Return False if the write-ahead log of the open file was removed: it has the newest part of the store."""
-        return not self._logged or self.path.with_name(self.path.name + "-wal").exists()
+        return not self._logged or self._log.exists()
 
     def _started(self, begin: str | None = None) -> Engine:
         if not self._engines:
@@ -306,7 +310,7 @@ def _engine(path: Path, busy_timeout_s: float) -> Engine:
     def begin(connection: Connection) -> None:
         statement = connection.get_execution_options().get("begin")
         if statement is not None:
-            connection.exec_driver_sql(statement)
+            connection.connection.cursor().execute(statement)  # past SQLAlchemy, which takes longer than SQLite
 
     return engine
 
@@ -394,3 +398,11 @@ async def _close_after(reading: asyncio.Future[Any] | None, session: Session) ->
         await asyncio.gather(reading, return_exceptions=True)
     with NO_FORK:
         session.close()
+
+
+def _close(session: Session) -> None:
+    """Close a session and its connection."""
+    connection = session.get_bind()
+    session.close()
+    if isinstance(connection, Connection):
+        connection.close()
