@@ -19,7 +19,7 @@ from jiyi.store.contract import Addition, Change, ChangedMemory, Effects, NewMem
 from jiyi.store.deletions import Held, Rewritten
 from jiyi.testing import WordEmbedder
 from jiyi.write.index import KeywordRules, index_entry
-from support import NOW, Place, ask, contents, file_bytes, rows_with, stored
+from support import NOW, Place, ask, contents, file_bytes, rows_with, stored, stored_memory
 
 RULES = KeywordRules(8, 0.3)
 CHAT = [
@@ -169,14 +169,12 @@ async def test_the_log_is_emptied_when_a_reader_has_let_go(path: Path) -> None:
 
 
 def held(memory_type: str, content: str, *, messages: str = "", source: str = "extracted", **data: object) -> Held:
-    return Held(
+    return stored_memory(
+        Held,
         id=content,
         memory_type=memory_type,
         content=content,
-        summary=content,
-        tags=(),
         data=dict(data),
-        slot=None,
         source=source,
         messages=frozenset(messages),
     )

@@ -3,7 +3,6 @@
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,7 @@ from sqlalchemy.orm import Session, aliased
 from ..languages.terms import WORDS_VERSION
 from ..models import utc_now
 from .changes import tell
-from .contract import Change, IndexEntry
+from .contract import Change, IndexEntry, StoredMemory
 from .database import Columns, Repository, Values, chunks, from_row, ids_by_user, reads
 from .edits import revision_values
 from .entries import insert_index
@@ -27,27 +26,9 @@ UNKNOWN_VERSION = "its history did not know of this version"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Checked:
+class Checked(StoredMemory):
     """A memory with its stored index entry."""
 
-    user_id: str
-    id: str
-    version: int
-    memory_key: str
-    memory_type: str
-    status: str
-    source: str
-    agent_id: str | None
-    group_id: str | None
-    content: str
-    summary: str
-    tags: tuple[str, ...]
-    data: dict[str, Any]
-    trust: float
-    occurred_at: datetime
-    dedupe_hash: str | None
-    slot: str | None
-    near_hash: int
     length: int | None  # None: it has no terms
     asks: float
     hashes: NDArray[np.int64]

@@ -149,25 +149,49 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SlotEntry:
-    """An active memory about one attribute of one subject."""
+class StoredMemory:
+    """The row of a memory. What maintenance, checks, files and engines read is made of it."""
 
+    user_id: str
     id: str
-    version: int
-    slot: str
+    memory_key: str
+    agent_id: str | None
+    group_id: str | None
+    session_id: str | None
     memory_type: str
+    layer: Layer
     content: str
     summary: str
-    tags: tuple[str, ...]
     data: dict[str, Any]
+    metadata: dict[str, Any]
+    importance: float
+    confidence: float
+    tags: tuple[str, ...]
+    dedupe_hash: str | None
+    near_hash: int
+    status: Status
+    version: int
+    occurred_at: datetime
     valid_from: datetime
     valid_to: datetime | None
     superseded_by: str | None
+    expires_at: datetime | None
+    access_count: int
+    last_accessed_at: datetime | None
+    source: str
+    trust: float
+    created_at: datetime
+    updated_at: datetime
+    slot: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SlotEntry(StoredMemory):
+    """An active memory about one attribute of one subject."""
+
+    slot: str
     edited_at: datetime | None  # by a person
     told: tuple[tuple[datetime, Source], ...] = ()  # times and sources of the messages that say it
-    importance: float = 0.5
-    confidence: float = 1.0
-    trust: float = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -237,28 +261,6 @@ class Addition:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FiledMemory:
-    """A memory with the fields that workspace files show."""
-
-    id: str
-    version: int
-    memory_key: str
-    agent_id: str | None
-    group_id: str | None
-    session_id: str | None
-    memory_type: str
-    layer: Layer
-    content: str
-    importance: float
-    tags: tuple[str, ...]
-    status: Status
-    occurred_at: datetime
-    valid_to: datetime | None
-    expires_at: datetime | None
-    data: dict[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class AgreedEntry:
     """The state in which a line and its memory were last equal."""
 
@@ -302,7 +304,7 @@ class FileLook:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filed:
-    memories: Mapping[str, FiledMemory]  # by id, of any status
+    memories: Mapping[str, StoredMemory]  # by id, of any status
     missing: tuple[str, ...]  # ids that do not exist
     complete: bool  # contains all current memories
     tip: int  # position in the change feed

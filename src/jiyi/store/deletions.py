@@ -13,7 +13,7 @@ from ..ids import erased, new_id
 from ..models import utc_now
 from . import jobs
 from .changes import tell
-from .contract import REST_OF, Change, IndexEntry, Unembedded
+from .contract import REST_OF, Change, IndexEntry, StoredMemory, Unembedded
 from .database import Repository, chunks, from_row, writes
 from .edits import bring_back, reopen, revision_values
 from .entries import insert_index
@@ -51,21 +51,10 @@ PARTS: dict[str, Any] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Held:
-    """A memory with the fields that deleting needs."""
+class Held(StoredMemory):
+    """A memory with the ids of its source messages."""
 
-    id: str
-    memory_type: str
-    content: str
-    summary: str
-    tags: tuple[str, ...]
-    data: dict[str, Any]
-    slot: str | None
-    source: str
-    messages: frozenset[str]  # its sources
-    agent_id: str | None = None
-    group_id: str | None = None
-    superseded_by: str | None = None
+    messages: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -125,7 +125,6 @@ def _referred(addition: Addition) -> set[str]:
     } - {""}
 
 
-_SLOT_ENTRY = [column for column in MemoryRow.__table__.columns if column.name in SlotEntry.__dataclass_fields__]
 _TOLD = (MemorySourceRow.message_id, MemorySourceRow.span_start, MemorySourceRow.span_end)
 
 
@@ -148,7 +147,7 @@ def slots(session: Session, user_id: str, wanted: Sequence[str]) -> list[SlotEnt
     told: defaultdict[str, list[tuple[datetime, Source]]] = defaultdict(list)
     for some in chunks(wanted):
         statement = (
-            sa.select(*_SLOT_ENTRY, edited.label("edited_at"), *_TOLD, MessageRow.sent_at)
+            sa.select(MemoryRow.__table__, edited.label("edited_at"), *_TOLD, MessageRow.sent_at)
             .outerjoin(MemorySourceRow, source)
             .outerjoin(MessageRow, message)
             .where(MemoryRow.user_id == user_id, MemoryRow.slot.in_(some), MemoryRow.status == "active")

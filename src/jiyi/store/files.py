@@ -8,7 +8,7 @@ from sqlalchemy import ColumnElement, and_, delete, func, insert, or_, select, u
 from sqlalchemy.orm import Session
 
 from .additions import add_memories
-from .contract import Agreed, AgreedEntry, Filed, FiledMemory, FileLook, FileWork, NewMemory, Stale
+from .contract import Agreed, AgreedEntry, Filed, FileLook, FileWork, NewMemory, Stale, StoredMemory
 from .database import Inserts, Repository, chunks, from_row, reads, writes
 from .edits import apply_changes, retire_expired
 from .erasures import check_epoch, last_erasure
@@ -17,11 +17,6 @@ from .tables import ChangeRow, FileEntryRow, FileRow, MemoryRow
 
 OWN = "own:"  # the hash of a line that says what another says already: both stay
 MOST_CHANGES = 5_000  # from there on, looking at everything is cheaper
-
-_COLUMNS = [
-    MemoryRow.__table__.columns[name]
-    for name in FiledMemory.__dataclass_fields__  # its fields are columns
-]
 
 
 def _changed_since(session: Session, user_id: str, seen: int) -> list[str] | None:
@@ -48,11 +43,11 @@ def _ended(session: Session, wanted: FileLook, now: datetime) -> list[str]:
     return list(session.scalars(statement))
 
 
-def _by_id(session: Session, user_id: str, ids: Sequence[str]) -> list[FiledMemory]:
+def _by_id(session: Session, user_id: str, ids: Sequence[str]) -> list[StoredMemory]:
     return _select(session, [MemoryRow.user_id == user_id, MemoryRow.id.in_(ids)])
 
 
-def _holding(session: Session, wanted: FileLook, now: datetime) -> list[FiledMemory]:
+def _holding(session: Session, wanted: FileLook, now: datetime) -> list[StoredMemory]:
     with_line = select(FileEntryRow.memory_id).where(
         FileEntryRow.user_id == wanted.user_id, FileEntryRow.workspace == wanted.workspace
     )
@@ -72,9 +67,9 @@ def _holding(session: Session, wanted: FileLook, now: datetime) -> list[FiledMem
     )
 
 
-def _select(session: Session, where: Sequence[ColumnElement[bool]]) -> list[FiledMemory]:
-    found = session.execute(select(*_COLUMNS).where(*where).order_by(MemoryRow.id)).all()
-    return [from_row(FiledMemory, row) for row in found]
+def _select(session: Session, where: Sequence[ColumnElement[bool]]) -> list[StoredMemory]:
+    found = session.execute(select(MemoryRow.__table__).where(*where).order_by(MemoryRow.id)).all()
+    return [from_row(StoredMemory, row) for row in found]
 
 
 def apply_work(session: Session, work: FileWork) -> None:
@@ -220,7 +215,7 @@ class Files(Repository):
         tip = session.scalar(select(func.max(ChangeRow.seq)).where(ChangeRow.user_id == user_id)) or 0
         changed = None if wanted.seen is None else _changed_since(session, user_id, wanted.seen)
         ids = dict.fromkeys(wanted.ids)
-        found: dict[str, FiledMemory] = {}
+        found: dict[str, StoredMemory] = {}
         if changed is None:
             found = {memory.id: memory for memory in _holding(session, wanted, now)}
         else:

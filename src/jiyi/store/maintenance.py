@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +11,7 @@ from sqlalchemy.orm import Session
 
 from ..languages.terms import WORDS_VERSION
 from ..models import ReceiptState
-from .contract import LeaseLost, Source
+from .contract import LeaseLost, Source, StoredMemory
 from .database import Columns, Repository, chunks, from_row, reads, writes
 from .entries import vector_of_memory
 from .jobs import change
@@ -37,27 +36,9 @@ class Aged:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Held:
-    """A memory with the fields that maintenance needs."""
+class Held(StoredMemory):
+    """A memory with its sources and its vector."""
 
-    id: str
-    version: int
-    memory_type: str
-    content: str
-    data: dict[str, Any]
-    metadata: dict[str, Any]
-    importance: float
-    confidence: float
-    trust: float
-    tags: tuple[str, ...]
-    agent_id: str | None
-    group_id: str | None
-    session_id: str | None
-    occurred_at: datetime
-    valid_from: datetime
-    created_at: datetime
-    last_accessed_at: datetime | None
-    slot: str | None
     sources: tuple[Source, ...]
     vector: NDArray[np.float32] | None
 

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from sqlalchemy import Select, and_, select
 from sqlalchemy.orm import Session
 
-from .database import Repository, chunks, reads
+from .contract import StoredMemory
+from .database import Repository, chunks, from_row, reads
 from .tables import EmbeddingRow, KeywordRow, MemoryRow, MemorySourceRow, MessageRow, TermsRow
 
 PAGE = 1000
@@ -31,34 +32,9 @@ class ProjectedMessage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ProjectedMemory:
+class ProjectedMemory(StoredMemory):
     """A memory with everything that an engine may store of it."""
 
-    user_id: str
-    id: str
-    memory_key: str
-    version: int
-    memory_type: str
-    layer: str
-    status: str
-    content: str
-    summary: str
-    data: dict[str, Any]
-    metadata: dict[str, Any]
-    tags: tuple[str, ...]
-    session_id: str | None
-    agent_id: str | None
-    group_id: str | None
-    importance: float
-    confidence: float
-    trust: float
-    occurred_at: datetime
-    valid_from: datetime
-    valid_to: datetime | None
-    expires_at: datetime | None
-    created_at: datetime
-    superseded_by: str | None
-    source: str
     length: int | None  # in terms; None: it has no index entry yet
     keywords: tuple[tuple[str, float, str], ...]  # keyword, weight, source
     vectors: tuple[NDArray[np.float32], ...]  # of the whole, then of its passages; of the model asked for
@@ -76,9 +52,6 @@ class ProjectedMemory:
 
 
 _OF_MESSAGE = [getattr(MessageRow, name) for name in ProjectedMessage.__dataclass_fields__]
-_OF_MEMORY = [
-    MemoryRow.__table__.columns[name] for name in ProjectedMemory.__dataclass_fields__ if name not in {*PARTS, "length"}
-]
 
 
 class ProjectedMemories(Repository):
@@ -122,7 +95,7 @@ def _projected(
         mine = select(user, memory, *columns).where(user.in_(users))
         return mine if ids is None else mine.where(memory.in_(ids))
 
-    memory, keyword, vector, source = MemoryRow, KeywordRow, EmbeddingRow, MemorySourceRow
+    keyword, vector, source = KeywordRow, EmbeddingRow, MemorySourceRow
     statements = {
         "keywords": rows(keyword.user_id, keyword.memory_id, keyword.keyword, keyword.weight, keyword.source),
         "vectors": rows(vector.user_id, vector.memory_id, vector.part, vector.vector).where(vector.model == model),
@@ -133,20 +106,21 @@ def _projected(
     more = {name: _grouped(session.execute(one) if name in parts else ()) for name, one in statements.items()}
     terms = session.execute(rows(TermsRow.user_id, TermsRow.memory_id, TermsRow.length))
     lengths = {(user, memory_id): length for user, memory_id, length in terms}
-    found = session.execute(rows(memory.user_id, memory.id, *_OF_MEMORY[2:])).mappings()
+    mine = select(MemoryRow.__table__).where(MemoryRow.user_id.in_(users)).order_by(MemoryRow.user_id, MemoryRow.id)
     memories = []
-    for row in found:
-        key = (row["user_id"], row["id"])
+    for row in session.execute(mine if ids is None else mine.where(MemoryRow.id.in_(ids))):
+        key = (row.user_id, row.id)
         memories.append(
-            ProjectedMemory(
-                **{**row, "tags": tuple(row["tags"])},
+            from_row(
+                ProjectedMemory,
+                row,
                 length=lengths.get(key),
                 keywords=tuple(sorted(more["keywords"].get(key, ()))),
                 vectors=tuple(vector for _, vector in sorted(more["vectors"].get(key, ()), key=itemgetter(0))),
                 messages=tuple(_message(message) for message in sorted(more["messages"].get(key, ()))),
             )
         )
-    return sorted(memories, key=lambda memory: (memory.user_id, memory.id))
+    return memories
 
 
 def _message(values: Sequence[Any]) -> ProjectedMessage:
