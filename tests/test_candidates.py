@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import select
 
 from jiyi import Memory
-from jiyi.index.candidates import Found, gather_candidates
+from jiyi.engines.candidates import Found, gather_candidates
 from jiyi.index.query import IndexQuery
 from jiyi.models import utc_now
 from jiyi.scope import Filter

@@ -71,14 +71,14 @@ async def test_engines_follow_every_change(
     place: str | Path, engine_urls: dict[str, str], monkeypatch: pytest.MonkeyPatch, quick_confirmation: None
 ) -> None:
     searched = []
-    find = EngineSearch.find
+    gather = EngineSearch.gather
 
     async def spy(self: EngineSearch, query: Any) -> Any:
-        found = await find(self, query)
+        found = await gather(self, query)
         searched.append(found is not None)
         return found
 
-    monkeypatch.setattr(EngineSearch, "find", spy)
+    monkeypatch.setattr(EngineSearch, "gather", spy)
     async with open_with(place, engine_settings(engine_urls)) as memory:
         tea = (await memory.add("Mei likes green tea", user_id="mei", tags=["drink"])).memories[0]
         said = [{"role": "user", "content": "我喜欢喝咖啡", "name": "梅"}, {"role": "user", "content": "在柏林住"}]

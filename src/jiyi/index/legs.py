@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from ..scope import Filter
 from ..store.index_rows import IndexRow
-from .query import Floats, Scope, Slots
+from .query import Candidates, Floats, IndexQuery, Scope, Slots
 
 if TYPE_CHECKING:
     from .vectors import PassageVectors
@@ -100,6 +100,16 @@ class VectorLeg(Protocol):
 
     def rows(self, slots: Slots) -> NDArray[np.float32]:
         """Return the vectors of these slots; zeros for a slot below 0 and where there is none."""
+
+
+class Engines(Protocol):
+    """External engines that search the memories of some users."""
+
+    async def gather(self, query: IndexQuery) -> Candidates | None:
+        """Return the candidates of a query with their scores, or None if the user is searched in RAM."""
+
+    async def people(self, user_id: str) -> frozenset[str] | None:
+        """Return the speakers in a user's memories, or None if the user is searched in RAM."""
 
 
 class ExternalVectors(Protocol):

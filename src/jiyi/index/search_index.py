@@ -7,7 +7,7 @@ import logging
 from collections import Counter, OrderedDict
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, TypeGuard
+from typing import TypeGuard
 
 from .. import threads
 from ..errors import StoreError
@@ -16,12 +16,9 @@ from ..store.contract import SearchSnapshot
 from ..store.database import chunks
 from ..store.store import Store
 from . import packed
-from .legs import ExternalVectors
+from .legs import Engines, ExternalVectors
 from .query import Candidates, IndexQuery
 from .user_index import UserIndex
-
-if TYPE_CHECKING:
-    from .candidates import Engines
 
 TOO_FAR_BEHIND = 2000  # changes, from which on a small index is loaded anew, and a packed one packed anew
 KEEP_UP = 500  # memories that wait for the next search at most
@@ -59,10 +56,8 @@ class SearchIndex:
 
     async def gather(self, query: IndexQuery) -> Candidates:
         user_id = query.filter.user_id
-        if self._engines is not None and (found := await self._engines.find(query)) is not None:
-            from .candidates import gather_candidates
-
-            return await gather_candidates(self._store, query, found)
+        if self._engines is not None and (found := await self._engines.gather(query)) is not None:
+            return found
         async with self._locks[hash(user_id) % len(self._locks)]:
             dimension = 0 if query.vector is None else len(query.vector)
             index = self._users.get(user_id)

@@ -3,12 +3,11 @@ from the database into a small index, which scores them exactly."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
 
+from ..index.query import Candidates, IndexQuery, Slots
+from ..index.user_index import UserIndex
+from ..index.words import WordScores, rarity
 from ..store.store import Store
-from .query import Candidates, IndexQuery, Slots
-from .user_index import UserIndex
-from .words import WordScores, rarity
 
 # As few as agree with a search of everything (`python -m bench.engines agree`): each is loaded and scored.
 NEAREST = 100  # candidates for each vector of a query
@@ -38,16 +37,6 @@ class Found:
     ids: Sequence[str]  # the best first
     statistics: WordStatistics | None = None
     missing: Sequence[str] = ()  # problems
-
-
-class Engines(Protocol):
-    """External engines that find candidates."""
-
-    async def find(self, query: IndexQuery) -> Found | None:
-        """Return the candidates of a query, or None if the user is searched in RAM."""
-
-    async def people(self, user_id: str) -> frozenset[str] | None:
-        """Return the speakers in a user's memories, or None if the user is searched in RAM."""
 
 
 class CandidateIndex(UserIndex):
