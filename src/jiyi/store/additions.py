@@ -15,10 +15,9 @@ from ..scope import Scope
 from . import jobs
 from .contract import NOT_INDEXED, Addition, Change, Effects, Lease, NewMemory, SlotEntry, Source, Stale, StoredMessage
 from .database import Inserts, Repository, Values, reads, values_of
-from .dependencies import Dependencies, cited_messages, look_up, slots
+from .dependencies import Dependencies, cited_messages, look_up, same_texts, slots
 from .edits import apply_changes, retire_expired, revision_values
 from .entries import index_values, without_vector
-from .erasures import last_erasure
 from .memories import item, items, known_by_hash, memory_rows
 from .messages import delivered, newest
 from .tables import (
@@ -374,8 +373,9 @@ class Additions(Repository):
         """Read what an `add` starts from, at once: `request` is its idempotency key and the hash of its arguments,
         `tail` the number of newest messages to read."""
         user_id = place.user_id
-        epoch, _ = last_erasure(session, user_id)  # first: what is read before a deletion belongs to the epoch before
-        known = known_by_hash(session, user_id, memory_hashes, now)
+        # First: what is read before a deletion belongs to the epoch before.
+        epoch, same = same_texts(session, user_id, memory_hashes, now)
+        known = {text_hash: memory_id for text_hash, memory_id, is_known, _ in same if is_known}
         return Start(
             epoch=epoch,
             receipt=None if request is None else jobs.earlier_receipt(session, user_id, *request),

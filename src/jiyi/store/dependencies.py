@@ -10,9 +10,10 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
+from ..ids import erased
 from .contract import BY_A_PERSON, Addition, SlotEntry, Source
 from .database import chunks, from_row
-from .erasures import NEVER, last_erasure
+from .erasures import EPOCH, NEVER
 from .memories import IS_KNOWN
 from .messages import in_scope, nulls_of, scope_values
 from .tables import EmbeddingRow, MemoryRow, MemorySourceRow, MessageRow, RelationRow, RevisionRow, UnitRow
@@ -49,7 +50,13 @@ _message, _memory, _vector, _source, _relation, _unit = (
 )
 _MESSAGES, _DELIVERED = _named(_message.id), _named(_message.dedupe_hash)
 _EXPIRED = sa.and_(_memory.status == "active", _memory.expires_at <= sa.bindparam("now"))
-_SAME = _named(_memory.dedupe_hash, _memory.id, IS_KNOWN, _EXPIRED)
+_OF_HASH = sa.and_(
+    _memory.user_id == sa.bindparam("user_id"), _memory.dedupe_hash.in_(sa.bindparam("values", expanding=True))
+)
+_ANY = sa.select(sa.literal(1).label("one")).subquery()  # the epoch is returned whether there are memories or not
+_EPOCH_AND_SAME = sa.select(EPOCH, _memory.dedupe_hash, _memory.id, IS_KNOWN, _EXPIRED).select_from(
+    _ANY.outerjoin(MemoryRow.__table__, _OF_HASH)
+)
 _EMBEDDED = _named(_vector.memory_id).where(_vector.part == 0, _vector.model == sa.bindparam("model"))
 _KEYS = _named(_memory.memory_key)
 _SLOTS = _named(_memory.slot, _memory.id, _memory.version).where(_memory.status == "active")
@@ -65,10 +72,25 @@ def _last_message(nulls: frozenset[str]) -> sa.Select[str]:
     return sa.select(sa.func.max(_message.id)).where(_message.user_id == sa.bindparam("user_id"), *in_scope(nulls))
 
 
+def same_texts(
+    session: Session, user_id: str, hashes: Sequence[str], now: datetime
+) -> tuple[str, list[tuple[str, str, bool, bool]]]:
+    """Return the erasure epoch of a user, and the memories with some dedupe hashes: hash, id, whether it counts as
+    known, and whether it has expired."""
+    connection, values = session.connection(), {"user_id": user_id, "erased": erased(user_id), "now": now}
+    epoch: str | None = None
+    found: list[tuple[str, str, bool, bool]] = []
+    for some in chunks(hashes) if hashes else [()]:
+        for first, *memory in connection.execute(_EPOCH_AND_SAME, {**values, "values": some}):
+            epoch = epoch or first
+            found += [(memory[0], memory[1], memory[2], memory[3])] if memory[0] is not None else []
+    return epoch or NEVER, found
+
+
 def look_up(session: Session, addition: Addition) -> Dependencies:
     """Read everything that the addition depends on."""
     effects = addition.effects
-    epoch, _ = last_erasure(session, addition.user_id)
+    epoch, same = same_texts(session, addition.user_id, [new.dedupe_hash for new in addition.memories], addition.at)
     connection = session.connection()  # the session adds a fifth to the time of each statement
     found = Dependencies(epoch=epoch, slots={slot: {} for slot in effects.slots})
 
@@ -82,9 +104,7 @@ def look_up(session: Session, addition: Addition) -> Dependencies:
     said = (message.dedupe_hash for message in addition.messages if message.dedupe_hash is not None)
     found.delivered = any(True for _ in rows(_DELIVERED, said))
     ids = list(addition.met)
-    for text_hash, memory_id, known, over in rows(
-        _SAME, [new.dedupe_hash for new in addition.memories], now=addition.at
-    ):
+    for text_hash, memory_id, known, over in same:
         ids.append(memory_id)
         if known:
             found.known[text_hash] = memory_id

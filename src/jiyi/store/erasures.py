@@ -27,17 +27,18 @@ _ALL = (
 )
 
 
-_LAST = (  # built once: every `add` runs it, and building it takes longer
+_LAST = (
     sa.select(_change.memory_id, _change.changed_at)
     .where(_change.user_id == sa.bindparam("erased"), _change.action == ERASE)  # a user's id may look like a mark
     .order_by(_change.seq.desc())
     .limit(1)
 )
+EPOCH = _LAST.with_only_columns(_change.memory_id).scalar_subquery()  # of the user with the mark `erased`
 
 
 def last_erasure(session: Session, user_id: str) -> tuple[str, datetime | None]:
     """Return the epoch of a user, and when it began."""
-    found = session.connection().execute(_LAST, {"erased": erased(user_id)}).first()
+    found = session.execute(_LAST, {"erased": erased(user_id)}).first()
     return (NEVER, None) if found is None else (found.memory_id, found.changed_at)
 
 
