@@ -30,7 +30,7 @@ from jiyi import (
 from jiyi.ids import erased
 from jiyi.settings import load_settings
 from jiyi.store import schema
-from jiyi.store.changes import tell
+from jiyi.store.change_feed import tell
 from jiyi.store.database import open_session
 from jiyi.store.migrations import postgres as ddl
 from jiyi.store.postgres import USERS_TABLES, Address, PostgresDatabase

@@ -162,7 +162,7 @@ def _switch_off(what: str | None, off: ExitStack) -> None:
     if what == "the user's predicate":
         from jiyi.store.memories import conditions
 
-        for module in ("memories", "synonyms"):
+        for module in ("memories", "link_rows"):
             off.enter_context(patch(f"jiyi.store.{module}.conditions", lambda where: conditions(where)[1:]))
     elif what == "the user of an id":
         from sqlalchemy import or_, select

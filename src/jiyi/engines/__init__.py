@@ -15,7 +15,7 @@ from ..embed import Embedder
 from ..errors import EngineError, SettingsError
 from ..metrics import Meter
 from ..settings import EngineSettings, Settings
-from ..store.projections import EngineState
+from ..store.engine_rows import EngineState
 from ..store.store import Store
 from .outbox import Outbox, Progress
 from .verify import EngineReport, verify

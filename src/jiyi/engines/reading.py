@@ -12,7 +12,7 @@ from itertools import chain
 from ..errors import EngineError
 from ..index.query import Candidates, IndexQuery
 from ..metrics import Meter
-from ..store.projections import MOST_COUNTED, EngineUser
+from ..store.engine_rows import MOST_COUNTED, EngineUser
 from ..store.store import Store
 from .candidates import BY_WORDS, NEAREST, Found, WordMatches, gather_candidates
 from .elasticsearch import Elasticsearch

@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session, aliased
 
 from ..languages.terms import WORDS_VERSION
 from ..models import utc_now
-from .changes import tell
+from .change_feed import tell
 from .contract import Change, IndexEntry, StoredMemory
 from .database import Columns, Repository, Values, chunks, from_row, ids_by_user, reads
 from .edits import revision_values

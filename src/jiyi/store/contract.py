@@ -23,6 +23,7 @@ BY_A_PERSON = ("update", "restore")  # actions of people; extraction uses other 
 SCOPE = ("session_id", "agent_id", "group_id")  # of a message, besides its user
 EXTRACTED = "extracted"  # source of memories that an extractor found
 STATED = "statement"  # source of memories that a caller saved
+COMPRESSED = "compressed"  # source of memories that replace others and refine them
 REST_OF = "rest_of"  # in the data of what is left of a statement: its id
 
 

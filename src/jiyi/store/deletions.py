@@ -12,15 +12,15 @@ from ..errors import NotFound
 from ..ids import erased, new_id
 from ..models import utc_now
 from . import jobs
-from .changes import tell
-from .contract import REST_OF, Change, IndexEntry, StoredMemory, Unembedded
+from .change_feed import ERASE, tell
+from .contract import COMPRESSED, REST_OF, Change, IndexEntry, StoredMemory, Unembedded
 from .database import Repository, chunks, from_row, writes
 from .edits import bring_back, reopen, revision_values
+from .engine_rows import request_erasure
 from .entries import insert_index
-from .erasures import ERASE
 from .memories import known_by_hash, memory_rows
 from .messages import delete_messages
-from .projections import request_erasure
+from .overview_rows import forget_recalls
 from .tables import (
     ChangeRow,
     EmbeddingRow,
@@ -34,11 +34,9 @@ from .tables import (
     UnitRow,
 )
 from .types import METADATA
-from .usage import forget_recalls
 
 GROWING = ("profile", "group_profile", "episode")  # made of others: their lines may repeat a deleted memory
 MESSAGE = "message"  # source of memories that repeat a message verbatim
-COMPRESSED = "compressed"  # source of memories that replace others and refine them
 ACTOR = "jiyi"
 # Names in a receipt.
 PARTS: dict[str, Any] = {

@@ -11,9 +11,9 @@ import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
 from ..ids import erased
+from .change_feed import EPOCH, NEVER
 from .contract import BY_A_PERSON, Addition, SlotEntry, Source
 from .database import chunks, from_row
-from .erasures import EPOCH, NEVER
 from .memories import IS_KNOWN
 from .messages import in_scope, nulls_of, scope_values
 from .tables import EmbeddingRow, MemoryRow, MemorySourceRow, MessageRow, RelationRow, RevisionRow, UnitRow

@@ -26,7 +26,7 @@ from sqlalchemy.orm import Session
 from ..languages.terms import WORDS_VERSION, term_hash
 from ..models import Coverage
 from ..text.passages import passages
-from .changes import tell
+from .change_feed import tell
 from .contract import IndexEntry, Unembedded
 from .database import Columns, Inserts, Repository, chunks, ids_by_user, reads, writes
 from .tables import EmbeddingRow, KeywordRow, MemoryRow, TermsRow

@@ -8,10 +8,10 @@ from sqlalchemy import ColumnElement, and_, delete, func, insert, or_, select, u
 from sqlalchemy.orm import Session
 
 from .additions import add_memories
+from .change_feed import check_epoch, last_erasure
 from .contract import Agreed, AgreedEntry, Filed, FileLook, FileWork, NewMemory, Stale, StoredMemory
 from .database import Inserts, Repository, chunks, from_row, reads, writes
 from .edits import apply_changes, retire_expired
-from .erasures import check_epoch, last_erasure
 from .memories import known_by_hash, memory_rows
 from .tables import ChangeRow, FileEntryRow, FileRow, MemoryRow
 

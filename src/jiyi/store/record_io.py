@@ -10,13 +10,12 @@ from typing import Any, cast
 from sqlalchemy import ColumnElement, RowMapping, and_, func, insert, select, tuple_
 from sqlalchemy.orm import Session
 
+from . import link_rows
 from . import records as r
-from . import synonyms
-from .changes import tell
+from .change_feed import check_epoch, tell
 from .contract import IndexEntry
 from .database import Inserts, Repository, chunks, writes
 from .entries import insert_index
-from .erasures import check_epoch
 from .tables import (
     SHARED,
     EmbeddingRow,
@@ -220,7 +219,7 @@ def _import_synonyms(session: Session, arriving: Arriving, some: Sequence[r.Syno
     new = {(one.keyword, one.synonym): one for one in some if (one.keyword, one.synonym) not in known}
     _insert(session, arriving, SynonymRow, [_plain(one) for one in new.values()])
     if new:
-        synonyms.tell(session, arriving.user_id)
+        link_rows.tell(session, arriving.user_id)
 
 
 def _import_messages(session: Session, arriving: Arriving, some: Sequence[r.MessageRecord]) -> None:

@@ -1,30 +1,25 @@
 """The store: repositories over one SQL database. Every call names its user; none can reach another user's rows."""
 
 from .additions import Additions
-from .changes import Changes
+from .change_feed import Changes, Erasures
 from .checks import Checks
 from .contract import StoreInfo
 from .database import Database
 from .deletions import Deletions
 from .edits import Edits, History
+from .engine_rows import ProjectedMemories, Projections
 from .entries import IndexEntries
-from .erasures import Erasures
 from .files import Files
 from .index_rows import IndexRows
 from .jobs import Jobs
 from .keys import Keys
+from .link_rows import Relations, Synonyms
 from .maintenance import Maintenance
 from .memories import Memories
-from .messages import Messages
-from .overview import Overviews
-from .projected import ProjectedMemories
-from .projections import Projections
+from .messages import Messages, Units
+from .overview_rows import LlmUsage, Overviews, Recalls, Statistics
 from .record_io import Records
-from .relations import Relations
 from .secrets import Secrets
-from .synonyms import Synonyms
-from .units import Units
-from .usage import LlmUsage, Recalls, Statistics
 
 
 class Store:

@@ -18,8 +18,8 @@ from ..ids import new_id
 from ..metrics import Meter
 from ..models import ReceiptState, utc_now
 from ..settings import JobSettings
+from ..store.change_feed import NEVER
 from ..store.contract import Addition, Lease, LeaseLost, NewMessage, Stale
-from ..store.erasures import NEVER
 from ..store.store import Store
 from .add import CONTEXT, Flow, Made, begun, index, make
 from .build import Context

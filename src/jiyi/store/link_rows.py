@@ -1,4 +1,5 @@
-"""Synonyms, stored in both directions so that a look-up uses the primary key, and keywords that occur together."""
+"""Synonyms, stored in both directions so that a look-up uses the primary key; keywords that occur together; and
+relations between memories."""
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
@@ -6,14 +7,15 @@ from collections.abc import Mapping, Sequence
 from sqlalchemy import and_, bindparam, delete, func, insert, or_, select
 from sqlalchemy.orm import Session
 
-from ..errors import NotFound
+from ..errors import InvalidInput, NotFound
 from ..languages.words import normalise
-from ..models import utc_now
+from ..models import Relation, RelationType, utc_now
 from ..scope import Filter
 from ..synonyms import Cooccurrence, Pair, Synonym, in_order
-from .database import Repository, chunks, reads
-from .memories import conditions
-from .tables import SHARED, ChangeRow, KeywordRow, MemoryRow, SynonymRow
+from .contract import COMPRESSED
+from .database import Repository, chunks, count_changed, from_row, reads, writes
+from .memories import conditions, memory_row
+from .tables import SHARED, ChangeRow, KeywordRow, MemoryRow, RelationRow, SynonymRow
 
 NEWEST = 200  # of the memories that have a word; a word's company is counted in these
 COMPANIONS = 30  # words; of those that are often together with it
@@ -140,3 +142,61 @@ class Synonyms(Repository):
             together=often,
             holders=dict(session.execute(in_all).all()),
         )
+
+
+class Relations(Repository):
+    """Relations of one user's memories. Memories are named by id or memory_key."""
+
+    @reads
+    def of(self, session: Session, user_id: str, memory_id: str) -> Sequence[Relation]:
+        """Return the relations of a memory in both directions, oldest first."""
+        memory_id = (memory_row(session, user_id, memory_id)).id
+        touching = or_(RelationRow.memory_id == memory_id, RelationRow.target_id == memory_id)
+        rows = session.execute(
+            select(RelationRow.__table__)
+            .where(RelationRow.user_id == user_id, touching)
+            .order_by(RelationRow.created_at, RelationRow.memory_id, RelationRow.target_id)
+        ).all()
+        return [from_row(Relation, row) for row in rows]
+
+    @writes
+    def add(
+        self,
+        session: Session,
+        user_id: str,
+        memory_id: str,
+        target_id: str,
+        relation_type: RelationType,
+        strength: float,
+    ) -> Relation:
+        """Add a relation, or change the strength of an existing one."""
+        one, other = [memory_row(session, user_id, name) for name in (memory_id, target_id)]
+        if one.id == other.id:
+            raise InvalidInput("target_id", "is the memory itself")
+        if one.source == COMPRESSED and relation_type == "refines":
+            raise InvalidInput("relation_type", "of a compressed memory names its originals: use supports")
+        same = (
+            RelationRow.user_id == user_id,
+            RelationRow.memory_id == one.id,
+            RelationRow.target_id == other.id,
+            RelationRow.relation_type == relation_type,
+        )
+        found = Relation(
+            memory_id=one.id,
+            relation_type=relation_type,
+            target_id=other.id,
+            strength=strength,
+            created_at=session.scalar(select(RelationRow.created_at).where(*same)) or utc_now(),
+        )
+        session.execute(delete(RelationRow).where(*same))
+        session.execute(insert(RelationRow), [{"user_id": user_id, **dict(found)}])
+        return found
+
+    @writes
+    def remove(self, session: Session, user_id: str, memory_id: str, target_id: str) -> int:
+        """Remove the relations from one memory to another; return their number."""
+        one, other = [memory_row(session, user_id, name) for name in (memory_id, target_id)]
+        if one.source == COMPRESSED:
+            raise InvalidInput("memory_id", "is a compressed memory, whose originals are found by its relations")
+        between = (RelationRow.memory_id == one.id, RelationRow.target_id == other.id)
+        return count_changed(session, delete(RelationRow).where(RelationRow.user_id == user_id, *between))
