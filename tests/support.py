@@ -23,7 +23,7 @@ from typing import Any, NoReturn
 import pytest
 
 from jiyi import Explanation, Memory, MemoryItem, SearchResult
-from jiyi.store.contract import StoredMemory
+from jiyi.store.write_set import StoredMemory
 
 LONG = os.environ.get("JIYI_TEST_LONG") == "1"  # what takes minutes runs too
 

@@ -12,8 +12,8 @@ from jiyi.engines.candidates import Found, gather_candidates
 from jiyi.index.query import IndexQuery
 from jiyi.models import utc_now
 from jiyi.scope import Filter
-from jiyi.store.index_rows import links_of
-from jiyi.store.tables import MemoryRow
+from jiyi.store.repositories.index_rows import links_of
+from jiyi.store.schema.tables import MemoryRow
 from jiyi.testing import WordEmbedder
 
 TOLD = (

@@ -15,8 +15,8 @@ from jiyi import Memory, MemoryItem, NotFound
 from jiyi.keep.erase import remainder
 from jiyi.models import ReceiptState
 from jiyi.settings import load_settings
-from jiyi.store.contract import Addition, Change, ChangedMemory, Effects, NewMemory, NewRelation
-from jiyi.store.deletions import Held, Rewritten
+from jiyi.store.repositories.deletions import Held, Rewritten
+from jiyi.store.write_set import Addition, Change, ChangedMemory, Effects, NewMemory, NewRelation
 from jiyi.testing import WordEmbedder
 from jiyi.write.index import KeywordRules, index_entry
 from support import NOW, Place, ask, contents, file_bytes, rows_with, stored, stored_memory

@@ -17,8 +17,8 @@ from jiyi import Memory
 from jiyi.index.query import IndexQuery
 from jiyi.languages.words import normalise
 from jiyi.scope import Filter
-from jiyi.store.memories import conditions
-from jiyi.store.tables import MemoryRow
+from jiyi.store.repositories.memories import conditions
+from jiyi.store.schema.tables import MemoryRow
 from jiyi.testing import WordEmbedder
 
 START = datetime(2024, 1, 1, tzinfo=UTC)

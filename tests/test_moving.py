@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from jiyi import InvalidInput, Memory, StoreError, migrate_store
-from jiyi.store import copying
+from jiyi.store.upkeep import row_copies as copying
 from jiyi.testing import WordEmbedder
 from support import LONG_AGO, NOW, ODD_NAMES, contents, dump
 from test_cli import answer, jiyi

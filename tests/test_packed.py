@@ -16,7 +16,7 @@ from sqlalchemy import delete
 from jiyi import Memory
 from jiyi.index import packed, search_index
 from jiyi.settings import load_settings
-from jiyi.store.tables import EmbeddingRow, PackedIndexRow
+from jiyi.store.schema.tables import EmbeddingRow, PackedIndexRow
 from jiyi.testing import WordEmbedder
 from support import LONG, ask
 
@@ -88,7 +88,7 @@ async def test_what_changed_since_is_found(place: str | Path) -> None:
 
 
 async def test_vectors_are_read_in_parts_and_may_be_missing(place: str | Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("jiyi.store.index_rows.VECTORS_AT_ONCE", 2)
+    monkeypatch.setattr("jiyi.store.repositories.index_rows.VECTORS_AT_ONCE", 2)
     async with opened(place) as memory:
         await fill(memory)
         await answers(memory)

@@ -29,13 +29,13 @@ from jiyi import (
 )
 from jiyi.ids import erased
 from jiyi.settings import load_settings
-from jiyi.store import schema
-from jiyi.store.change_feed import tell
 from jiyi.store.database import open_session
 from jiyi.store.migrations import postgres as ddl
-from jiyi.store.postgres import USERS_TABLES, Address, PostgresDatabase
-from jiyi.store.tables import MemoryRow
-from jiyi.store.types import METADATA
+from jiyi.store.postgres.postgres_database import USERS_TABLES, Address, PostgresDatabase
+from jiyi.store.repositories.change_feed import tell
+from jiyi.store.schema import migrate as schema
+from jiyi.store.schema.columns import METADATA
+from jiyi.store.schema.tables import MemoryRow
 from jiyi.testing import WordEmbedder
 from postgres_server import PASSWORD, ROLE, Databases
 from support import ask, contents, dump, unused_port
@@ -367,7 +367,7 @@ async def migrate(url: str) -> None:
 
     def run(connection: Connection) -> None:
         config = Config()
-        config.set_main_option("script_location", str(Path(schema.__file__).parent / "migrations"))
+        config.set_main_option("script_location", str(Path(schema.__file__).parents[1] / "migrations"))
         config.attributes["connection"] = connection
         ddl.create_extension(connection)
         for statement in (Path(__file__).parent / "schema/0003.postgresql.sql").read_text("utf-8").split(";\n"):

@@ -16,7 +16,7 @@ from extractors import SpelledOut
 from jiyi import Memory
 from jiyi.scope import Scope
 from jiyi.settings import load_settings
-from jiyi.store.contract import NewMemory, SlotEntry, Source
+from jiyi.store.write_set import NewMemory, SlotEntry, Source
 from jiyi.testing import WordEmbedder
 from jiyi.write.facts import Fact, fact_of
 from jiyi.write.reconcile import Proposed, Reconciled, reconcile

@@ -15,8 +15,10 @@ from jiyi.areas.maintenance import maintainer_of
 from jiyi.errors import StoreError
 from jiyi.keep import maintain
 from jiyi.languages.terms import WORDS_VERSION
-from jiyi.store import checks, entries, maintenance
-from jiyi.store.tables import KeywordRow, TermsRow
+from jiyi.store.repositories import index_entries as entries
+from jiyi.store.schema.tables import KeywordRow, TermsRow
+from jiyi.store.upkeep import aged_rows as maintenance
+from jiyi.store.upkeep import integrity as checks
 from jiyi.testing import WordEmbedder
 from jiyi.write.index import KeywordRules, index_entry
 from support import contents

@@ -21,7 +21,7 @@ from jiyi.keys import hash_key, key_id_of
 from jiyi.models import utc_now
 from jiyi.server.app import make_app
 from jiyi.server.serve import redacted
-from jiyi.store.tables import ApiKeyRow
+from jiyi.store.schema.tables import ApiKeyRow
 from jiyi.testing import WordEmbedder
 from rest import Running, running
 from support import ask, rows_with

@@ -23,8 +23,8 @@ from sqlalchemy.orm import Session
 import workers
 from jiyi import Memory, NotAStore, SchemaTooNew, SettingsError, StoreError, StoreUnavailable
 from jiyi.settings import load_settings
-from jiyi.store import schema
 from jiyi.store.migrations import versions
+from jiyi.store.schema import migrate as schema
 from jiyi.testing import WordEmbedder
 from support import contents, dump
 from workers import crew
@@ -420,7 +420,7 @@ def migrate(path: Path) -> None:
     engine = create_engine(f"sqlite:///{path}")
     with engine.begin() as connection:
         config = Config()
-        config.set_main_option("script_location", str(Path(schema.__file__).parent / "migrations"))
+        config.set_main_option("script_location", str(Path(schema.__file__).parents[1] / "migrations"))
         config.attributes["connection"] = connection
         schema.version_table.create(connection)
         connection.execute(schema.version_table.insert(), {"version_num": "0003"})
@@ -447,7 +447,7 @@ def test_head_is_the_newest_migration() -> None:
     from alembic.script import ScriptDirectory
 
     config = Config()
-    config.set_main_option("script_location", str(Path(schema.__file__).parent / "migrations"))
+    config.set_main_option("script_location", str(Path(schema.__file__).parents[1] / "migrations"))
     assert ScriptDirectory.from_config(config).get_heads() == [schema.HEAD]
     files = [file.name for file in Path(next(iter(versions.__path__))).glob("[0-9]*.py")]
     assert max(files).startswith(schema.HEAD)

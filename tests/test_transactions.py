@@ -16,8 +16,8 @@ from jiyi.models import utc_now
 from jiyi.settings import load_settings
 from jiyi.store import open_store
 from jiyi.store.database import Database
-from jiyi.store.sqlite_errors import translated
-from jiyi.store.tables import ChangeRow
+from jiyi.store.schema.tables import ChangeRow
+from jiyi.store.sqlite_files import translated
 
 
 @pytest_asyncio.fixture

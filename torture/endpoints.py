@@ -177,7 +177,7 @@ async def vectors_of(memory: Memory) -> dict[str, Any]:
     """Read the vectors from the table, bypassing all checks."""
     from sqlalchemy import select
 
-    from jiyi.store.tables import EmbeddingRow
+    from jiyi.store.schema.tables import EmbeddingRow
 
     stored = select(EmbeddingRow.memory_id, EmbeddingRow.vector)
     rows = await memory._engine.store.database.read("mei", lambda session: session.execute(stored).all())

@@ -26,9 +26,9 @@ from sqlalchemy.orm import Session
 
 from jiyi import JiyiError, Memory, StoreUnavailable, UserErased
 from jiyi.settings import Settings, load_settings
-from jiyi.store import deletions
-from jiyi.store.tables import MemoryRow, MessageRow
-from jiyi.store.types import METADATA
+from jiyi.store.repositories import deletions
+from jiyi.store.schema.columns import METADATA
+from jiyi.store.schema.tables import MemoryRow, MessageRow
 from jiyi.testing import WordEmbedder
 from jiyi.transfer import imports
 

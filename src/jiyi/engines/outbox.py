@@ -16,10 +16,10 @@ from datetime import timedelta
 from ..errors import EngineError, JiyiError
 from ..ids import new_id
 from ..models import utc_now
-from ..store import engine_rows
 from ..store.database import chunks
-from ..store.engine_rows import EngineUser, users_in
 from ..store.store import Store
+from ..store.upkeep import engine_rows
+from ..store.upkeep.engine_rows import EngineUser, users_in
 from .base import Engine
 
 LEASE_S = 30.0  # longer than any request to an engine may take

@@ -12,8 +12,8 @@ from itertools import chain
 from ..errors import EngineError
 from ..index.query import Candidates, IndexQuery
 from ..metrics import Meter
-from ..store.engine_rows import MOST_COUNTED, EngineUser
 from ..store.store import Store
+from ..store.upkeep.engine_rows import MOST_COUNTED, EngineUser
 from .candidates import BY_WORDS, NEAREST, Found, WordMatches, gather_candidates
 from .elasticsearch import Elasticsearch
 from .milvus import Milvus

@@ -16,7 +16,7 @@ from urllib.parse import unquote
 
 from .. import validation
 from ..ids import time_of
-from ..store.contract import StoredMemory
+from ..store.write_set import StoredMemory
 
 DEFAULT_IMPORTANCE = 0.5
 SAME_TIME = timedelta(seconds=1)  # a memory that occurred when its id was made needs no `at=`

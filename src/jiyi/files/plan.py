@@ -9,7 +9,7 @@ from datetime import datetime
 
 from ..ids import time_of
 from ..roles import teller_of
-from ..store.contract import Agreed, AgreedEntry, Filed, Past, StoredMemory
+from ..store.write_set import Agreed, AgreedEntry, Filed, Past, StoredMemory
 from ..write.build import statement_hash
 from .format import FIELDS, Labels, Note, labels_of, note_of, read_labels
 from .scan import Line, Scan

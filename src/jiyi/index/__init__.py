@@ -10,8 +10,8 @@ def open_index(store: Store, settings: Settings, engines: Engines | None = None)
     """Return the index of a store's memories; `engines` search those of users that are searched there."""
     external = None
     if store.database.has_pgvector:
-        from ..store.hnsw_index import PgVectors
-        from ..store.postgres import PostgresDatabase
+        from ..store.postgres.hnsw_index import PgVectors
+        from ..store.postgres.postgres_database import PostgresDatabase
 
         if isinstance(store.database, PostgresDatabase):
             external = PgVectors(store.database, settings.postgres.vector_index_above)

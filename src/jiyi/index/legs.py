@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..scope import Filter
-from ..store.index_rows import IndexRow
+from ..store.repositories.index_rows import IndexRow
 from .query import Candidates, Floats, IndexQuery, Scope, Slots
 
 if TYPE_CHECKING:

@@ -12,9 +12,9 @@ from typing import TypeGuard
 from .. import threads
 from ..errors import StoreError
 from ..scope import Lifetimes
-from ..store.contract import SearchSnapshot
 from ..store.database import chunks
 from ..store.store import Store
+from ..store.write_set import SearchSnapshot
 from . import packed
 from .legs import Engines, ExternalVectors
 from .query import Candidates, IndexQuery

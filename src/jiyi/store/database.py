@@ -19,9 +19,9 @@ from sqlalchemy.orm import Session
 
 from ..forks import Owner
 from ..models import Value, utc_now
-from .contract import Advance, StoreInfo
-from .tables import ChangeRow
-from .types import METADATA, Base
+from .schema.columns import METADATA, Base
+from .schema.tables import ChangeRow
+from .write_set import Advance, StoreInfo
 
 T = TypeVar("T")
 P = ParamSpec("P")

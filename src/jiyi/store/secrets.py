@@ -8,7 +8,7 @@ from sqlalchemy.orm import Mapped, mapped_column
 
 from ..errors import StoreError
 from .database import Database, Repository
-from .types import Base, short_text
+from .schema.columns import Base, short_text
 
 FENCE = "fence"  # key of the marks around recalled text
 BYTES = 32

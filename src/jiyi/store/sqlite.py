@@ -17,11 +17,12 @@ from sqlalchemy.orm import Session
 from ..durable import make_folder
 from ..errors import NotAStore, StoreError, StoreUnavailable
 from ..forks import NoFork
-from . import schema, secrets
-from .contract import CLOSED, Advance, StoreInfo
+from . import secrets
 from .database import Database, Work, open_session
-from .sqlite_errors import translated
-from .tables import MemoryRow
+from .schema import migrate as schema
+from .schema.tables import MemoryRow
+from .sqlite_files import translated
+from .write_set import CLOSED, Advance, StoreInfo
 
 PRAGMAS = (
     "PRAGMA page_size = 8192",  # for a new file; a page of 4096 bytes holds only one vector

@@ -1,25 +1,25 @@
 """The store: repositories over one SQL database. Every call names its user; none can reach another user's rows."""
 
-from .additions import Additions
-from .change_feed import Changes, Erasures
-from .checks import Checks
-from .contract import StoreInfo
 from .database import Database
-from .deletions import Deletions
-from .edits import Edits, History
-from .engine_rows import ProjectedMemories, Projections
-from .entries import IndexEntries
-from .files import Files
-from .index_rows import IndexRows
-from .jobs import Jobs
-from .keys import Keys
-from .link_rows import Relations, Synonyms
-from .maintenance import Maintenance
-from .memories import Memories
-from .messages import Messages, Units
-from .overview_rows import LlmUsage, Overviews, Recalls, Statistics
-from .record_io import Records
+from .repositories.additions import Additions
+from .repositories.change_feed import Changes, Erasures
+from .repositories.deletions import Deletions
+from .repositories.index_entries import IndexEntries
+from .repositories.index_rows import IndexRows
+from .repositories.job_queue import Jobs
+from .repositories.key_rows import Keys
+from .repositories.link_rows import Relations, Synonyms
+from .repositories.memories import Memories
+from .repositories.messages import Messages, Units
+from .repositories.overview_rows import LlmUsage, Overviews, Recalls, Statistics
+from .repositories.revisions import Edits, History
 from .secrets import Secrets
+from .upkeep.aged_rows import Maintenance
+from .upkeep.engine_rows import ProjectedMemories, Projections
+from .upkeep.file_rows import Files
+from .upkeep.integrity import Checks
+from .upkeep.row_export import Records
+from .write_set import StoreInfo
 
 
 class Store:

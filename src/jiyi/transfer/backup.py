@@ -99,8 +99,8 @@ def _replace_store_file(copy: Path, target: Path, force: bool) -> None:
 
 
 async def _fill_database(copy: Path, store: Store, force: bool, settings: Settings, progress: Progress) -> str:
-    from ..store.copying import is_empty, replace
     from ..store.sqlite import SqliteDatabase
+    from ..store.upkeep.row_copies import is_empty, replace
 
     source = SqliteDatabase(copy, busy_timeout_s=settings.busy_timeout_s)
     try:

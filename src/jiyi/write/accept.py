@@ -21,8 +21,8 @@ from ..ids import identity, new_id
 from ..models import SENT_AT_ALIASES, CandidateMemory, Message, Value
 from ..roles import is_instruction
 from ..scope import Scope
-from ..store.additions import Start
-from ..store.contract import Follows, NewMessage, StoredMessage
+from ..store.repositories.additions import Start
+from ..store.write_set import Follows, NewMessage, StoredMessage
 
 MESSAGE_KEYS = frozenset({"role", "content", "speaker", "name", "sent_at", *SENT_AT_ALIASES})
 

@@ -21,10 +21,10 @@ from ..metrics import Meter
 from ..models import Receipt, ReceiptState, utc_now
 from ..scope import Scope
 from ..settings import ExtractionSettings
-from ..store.additions import Start
-from ..store.change_feed import NEVER
-from ..store.contract import NO_EFFECTS, Addition, Effects, NewMemory, NewMessage, Stale, StoredMessage, UnitPart
+from ..store.repositories.additions import Start
+from ..store.repositories.change_feed import NEVER
 from ..store.store import Store
+from ..store.write_set import NO_EFFECTS, Addition, Effects, NewMemory, NewMessage, Stale, StoredMessage, UnitPart
 from .accept import Accepted, identify, looked_back, message_hashes
 from .build import Context, derived, stated, teller_data, verbatim
 from .derive import HISTORY_MESSAGES, UNIT_MESSAGES, derive

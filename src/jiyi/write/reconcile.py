@@ -13,7 +13,8 @@ from ..ids import identity, new_id
 from ..models import MemoryItem
 from ..roles import is_person, teller_of, told_by
 from ..scope import Scope
-from ..store.contract import (
+from ..store.store import Store
+from ..store.write_set import (
     BY_A_PERSON,
     PAST,
     REST_OF,
@@ -26,7 +27,6 @@ from ..store.contract import (
     SlotEntry,
     Source,
 )
-from ..store.store import Store
 from ..text.passages import summarise
 from .build import Context, statement_hash
 from .facts import Fact, Line, Timeline, fact_in, fact_of, line_of, partial_line, placed, several_slot

@@ -19,7 +19,7 @@ from ..languages.base import word_set
 from ..models import MemoryItem
 from ..roles import teller_of
 from ..scope import Scope
-from ..store.contract import EXTRACTED, NOT_INDEXED, STATED, ChangedMemory, Effects, NewMemory, Source
+from ..store.write_set import EXTRACTED, NOT_INDEXED, STATED, ChangedMemory, Effects, NewMemory, Source
 from ..text_cache import text_cache
 from .behavior import BEHAVIOR, accrued, last_time
 from .change import embed_changes, prepare

@@ -19,7 +19,7 @@ from sqlalchemy import (
 from sqlalchemy.orm import Mapped, mapped_column
 from sqlalchemy.sql.expression import Grouping, and_, case
 
-from .types import COUNTS, HASHES, WEIGHTS, Array, Base, Instant, short_text, vector
+from .columns import COUNTS, HASHES, WEIGHTS, Array, Base, Instant, short_text, vector
 
 NAME = 256  # user, session, agent and group ids are opaque strings up to this length
 ID = 26  # ours are ULIDs

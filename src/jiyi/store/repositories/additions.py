@@ -9,18 +9,11 @@ from types import SimpleNamespace
 from sqlalchemy import and_, bindparam, select, update
 from sqlalchemy.orm import Session
 
-from ..errors import ConnectionLost, InvalidInput, UserErased
-from ..models import MemoryItem, Receipt, ReceiptState, utc_now
-from ..scope import Scope
-from . import jobs
-from .contract import NOT_INDEXED, Addition, Change, Effects, Lease, NewMemory, SlotEntry, Source, Stale, StoredMessage
-from .database import Inserts, Repository, Values, reads, values_of
-from .dependencies import Dependencies, cited_messages, look_up, same_texts, slots
-from .edits import apply_changes, retire_expired, revision_values
-from .entries import index_values, without_vector
-from .memories import item, items, known_by_hash, memory_rows
-from .messages import delivered, newest
-from .tables import (
+from ...errors import ConnectionLost, InvalidInput, UserErased
+from ...models import MemoryItem, Receipt, ReceiptState, utc_now
+from ...scope import Scope
+from ..database import Inserts, Repository, Values, reads, values_of
+from ..schema.tables import (
     JobMemoryRow,
     JobRow,
     MemoryRow,
@@ -31,6 +24,24 @@ from .tables import (
     UnitMessageRow,
     UnitRow,
 )
+from ..write_set import (
+    NOT_INDEXED,
+    Addition,
+    Change,
+    Effects,
+    Lease,
+    NewMemory,
+    SlotEntry,
+    Source,
+    Stale,
+    StoredMessage,
+)
+from . import job_queue as jobs
+from .dependencies import Dependencies, cited_messages, look_up, same_texts, slots
+from .index_entries import index_values, without_vector
+from .memories import item, items, known_by_hash, memory_rows
+from .messages import delivered, newest
+from .revisions import apply_changes, retire_expired, revision_values
 
 
 def save(session: Session, addition: Addition) -> Receipt:

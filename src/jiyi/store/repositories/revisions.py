@@ -12,14 +12,14 @@ from typing import Any
 from sqlalchemy import ColumnElement, Row, Select, and_, bindparam, delete, or_, select, update
 from sqlalchemy.orm import Session
 
-from ..errors import InvalidInput, VersionConflict
-from ..models import MemoryItem, Revision
+from ...errors import InvalidInput, VersionConflict
+from ...models import MemoryItem, Revision
+from ..database import Columns, Inserts, Repository, Values, chunks, from_row, reads, writes
+from ..schema.tables import MemoryRow, MessageRow, RelationRow, RevisionRow
+from ..write_set import Change, ChangedMemory, Past
 from . import memories
-from .contract import Change, ChangedMemory, Past
-from .database import Columns, Inserts, Repository, Values, chunks, from_row, reads, writes
-from .entries import INDEX_TABLES, index_values
+from .index_entries import INDEX_TABLES, index_values
 from .memories import known_by_hash, memory_row
-from .tables import MemoryRow, MessageRow, RelationRow, RevisionRow
 
 
 def retire_expired(session: Session, user_id: str, hashes: Sequence[str], at: datetime, *, but: str = "") -> None:

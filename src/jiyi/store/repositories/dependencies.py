@@ -10,13 +10,13 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
-from ..ids import erased
+from ...ids import erased
+from ..database import chunks, from_row
+from ..schema.tables import EmbeddingRow, MemoryRow, MemorySourceRow, MessageRow, RelationRow, RevisionRow, UnitRow
+from ..write_set import BY_A_PERSON, Addition, SlotEntry, Source
 from .change_feed import EPOCH, NEVER
-from .contract import BY_A_PERSON, Addition, SlotEntry, Source
-from .database import chunks, from_row
 from .memories import IS_KNOWN
 from .messages import in_scope, nulls_of, scope_values
-from .tables import EmbeddingRow, MemoryRow, MemorySourceRow, MessageRow, RelationRow, RevisionRow, UnitRow
 
 
 @dataclass(slots=True)

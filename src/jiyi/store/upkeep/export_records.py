@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue, TypeAdapter
 
-from .. import validation
-from ..memory_types import Layer
-from ..models import Status, Time
-from .tables import ID, NAME
-from .types import VECTOR
+from ... import validation
+from ...memory_types import Layer
+from ...models import Status, Time
+from ..schema.columns import VECTOR
+from ..schema.tables import ID, NAME
 
 EXPORT = "jiyi-export"
 VERSION = 1  # of the format; an export of a newer one is refused

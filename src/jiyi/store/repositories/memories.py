@@ -8,12 +8,12 @@ from typing import Any
 from sqlalchemy import BindParameter, ColumnElement, Row, Select, and_, bindparam, exists, func, or_, select, tuple_
 from sqlalchemy.orm import Session
 
-from ..errors import InvalidInput, NotFound
-from ..models import MemoryItem, Page, SourceMessage, from_micros, to_micros
-from ..scope import Filter
-from .contract import PAST, SAID
-from .database import PAGE_SIZE, Columns, Repository, chunks, from_row, reads
-from .tables import KeywordRow, MemoryRow, MemorySourceRow, MessageRow, RelationRow
+from ...errors import InvalidInput, NotFound
+from ...models import MemoryItem, Page, SourceMessage, from_micros, to_micros
+from ...scope import Filter
+from ..database import PAGE_SIZE, Columns, Repository, chunks, from_row, reads
+from ..schema.tables import KeywordRow, MemoryRow, MemorySourceRow, MessageRow, RelationRow
+from ..write_set import PAST, SAID
 
 PAGE_PART = 100  # memories of a page that are read at once
 # Allowed values of `session_id`, `agent_id` and `group_id`; None: any, but not none at all.

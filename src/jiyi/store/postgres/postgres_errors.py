@@ -7,7 +7,7 @@ import asyncpg
 from sqlalchemy.exc import DBAPIError, InterfaceError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
-from ..errors import ConnectionLost, JiyiError, NotAStore, StoreError, StoreUnavailable, VectorSearchError
+from ...errors import ConnectionLost, JiyiError, NotAStore, StoreError, StoreUnavailable, VectorSearchError
 
 NO_PGVECTOR = (
     "the extension pgvector is missing: install it on the server, then run CREATE EXTENSION vector in this database"

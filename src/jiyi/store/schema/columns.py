@@ -9,7 +9,7 @@ from sqlalchemy import BigInteger, Dialect, LargeBinary, MetaData, String, Table
 from sqlalchemy.orm import DeclarativeBase
 from sqlalchemy.types import TypeDecorator, TypeEngine, UserDefinedType
 
-from ..models import from_micros, to_micros
+from ...models import from_micros, to_micros
 
 
 class Instant(TypeDecorator[datetime]):

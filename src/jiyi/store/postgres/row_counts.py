@@ -8,8 +8,8 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from .migrations import postgres as ddl
-from .tables import MemoryRow
+from ..migrations import postgres as ddl
+from ..schema.tables import MemoryRow
 
 FEW = 50  # memories, from which on it matters how they are read
 

@@ -28,14 +28,14 @@ from sqlalchemy import (
 )
 from sqlalchemy.orm import Session, aliased
 
-from ..llm import Usage
-from ..models import EPOCH, Recall, Stats
+from ...llm import Usage
+from ...models import EPOCH, Recall, Stats
+from ..database import PAGE_SIZE, Inserts, Repository, chunks, from_row, reads, writes
+from ..schema.columns import Instant
+from ..schema.tables import ChangeRow, LlmUsageRow, MemoryRow, MessageRow, RecallRow, RelationRow, RevisionRow
 from .change_feed import Erasures, check_epoch
-from .database import PAGE_SIZE, Inserts, Repository, chunks, from_row, reads, writes
-from .entries import coverage
+from .index_entries import coverage
 from .memories import all_users
-from .tables import ChangeRow, LlmUsageRow, MemoryRow, MessageRow, RecallRow, RelationRow, RevisionRow
-from .types import Instant
 
 TENTHS = 10
 DAY = 86_400_000_000  # microseconds

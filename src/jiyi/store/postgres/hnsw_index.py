@@ -27,13 +27,13 @@ from sqlalchemy import (
 )
 from sqlalchemy.orm import Session
 
-from ..scope import Filter
-from .database import Repository, chunks, reads
-from .entries import vector_of_memory
-from .memories import conditions
-from .postgres import PostgresDatabase
-from .tables import EmbeddingRow, MemoryRow
-from .types import Pgvector
+from ...scope import Filter
+from ..database import Repository, chunks, reads
+from ..repositories.index_entries import vector_of_memory
+from ..repositories.memories import conditions
+from ..schema.columns import Pgvector
+from ..schema.tables import EmbeddingRow, MemoryRow
+from .postgres_database import PostgresDatabase
 
 NEAREST = 400  # memories to fetch for each vector of a query
 FARTHEST = 10

@@ -9,13 +9,13 @@ from numpy.typing import NDArray
 from sqlalchemy import Row, and_, insert, or_, select
 from sqlalchemy.orm import Session
 
-from ..languages.terms import WORDS_VERSION
-from ..models import ReceiptState
-from .contract import LeaseLost, Source, StoredMemory
-from .database import Columns, Repository, chunks, from_row, reads, writes
-from .entries import vector_of_memory
-from .jobs import change
-from .tables import SHARED, EmbeddingRow, JobRow, MemoryRow, MemorySourceRow
+from ...languages.terms import WORDS_VERSION
+from ...models import ReceiptState
+from ..database import Columns, Repository, chunks, from_row, reads, writes
+from ..repositories.index_entries import vector_of_memory
+from ..repositories.job_queue import change
+from ..schema.tables import SHARED, EmbeddingRow, JobRow, MemoryRow, MemorySourceRow
+from ..write_set import LeaseLost, Source, StoredMemory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,9 +4,9 @@ from pathlib import Path
 
 from sqlalchemy import Column, Connection, MetaData, PrimaryKeyConstraint, String, Table, insert, inspect, select
 
-from ..errors import NotAStore, SchemaTooNew
-from . import secrets
-from .types import METADATA
+from ...errors import NotAStore, SchemaTooNew
+from .. import secrets
+from .columns import METADATA
 
 HEAD = "0007"  # the newest file in migrations/versions; a test holds the two together
 
@@ -52,7 +52,7 @@ def _migrate(connection: Connection, found: str, where: object) -> None:
     from alembic.script import ScriptDirectory
 
     config = Config()
-    config.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
+    config.set_main_option("script_location", str(Path(__file__).parents[1] / "migrations"))
     config.attributes["connection"] = connection
     known = {script.revision for script in ScriptDirectory.from_config(config).walk_revisions()}
     if found not in known:

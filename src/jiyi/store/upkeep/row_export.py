@@ -10,13 +10,12 @@ from typing import Any, cast
 from sqlalchemy import ColumnElement, RowMapping, and_, func, insert, select, tuple_
 from sqlalchemy.orm import Session
 
-from . import link_rows
-from . import records as r
-from .change_feed import check_epoch, tell
-from .contract import IndexEntry
-from .database import Inserts, Repository, chunks, writes
-from .entries import insert_index
-from .tables import (
+from ..database import Inserts, Repository, chunks, writes
+from ..repositories import link_rows
+from ..repositories.change_feed import check_epoch, tell
+from ..repositories.index_entries import insert_index
+from ..schema.columns import Base
+from ..schema.tables import (
     SHARED,
     EmbeddingRow,
     JobMemoryRow,
@@ -32,7 +31,8 @@ from .tables import (
     UnitMessageRow,
     UnitRow,
 )
-from .types import Base
+from ..write_set import IndexEntry
+from . import export_records as r
 
 AT_ONCE = 200
 JOBS_AT_ONCE = 5  # each may have led to a thousand memories

@@ -24,15 +24,15 @@ from sqlalchemy import (
 )
 from sqlalchemy.orm import Session
 
-from ..ids import erased
-from ..languages.words import normalise
-from ..roles import is_person, subject_text
-from ..text.passages import COMPRESSED
-from ..text_cache import text_cache
-from .contract import EXTRACTED
-from .database import Repository, chunks, reads, writes
+from ...ids import erased
+from ...languages.words import normalise
+from ...roles import is_person, subject_text
+from ...text.passages import COMPRESSED
+from ...text_cache import text_cache
+from ..database import Repository, chunks, reads, writes
+from ..schema.tables import ChangeRow, EmbeddingRow, KeywordRow, MemoryRow, MemorySourceRow, PackedIndexRow, TermsRow
+from ..write_set import EXTRACTED
 from .memories import GATHERED
-from .tables import ChangeRow, EmbeddingRow, KeywordRow, MemoryRow, MemorySourceRow, PackedIndexRow, TermsRow
 
 AT_ONCE = 5000  # rows of a page
 VECTORS_AT_ONCE = 500  # rows; more would not fit into the processor's cache

@@ -7,13 +7,13 @@ from datetime import datetime
 from sqlalchemy import ColumnElement, and_, delete, func, insert, or_, select, update
 from sqlalchemy.orm import Session
 
-from .additions import add_memories
-from .change_feed import check_epoch, last_erasure
-from .contract import Agreed, AgreedEntry, Filed, FileLook, FileWork, NewMemory, Stale, StoredMemory
-from .database import Inserts, Repository, chunks, from_row, reads, writes
-from .edits import apply_changes, retire_expired
-from .memories import known_by_hash, memory_rows
-from .tables import ChangeRow, FileEntryRow, FileRow, MemoryRow
+from ..database import Inserts, Repository, chunks, from_row, reads, writes
+from ..repositories.additions import add_memories
+from ..repositories.change_feed import check_epoch, last_erasure
+from ..repositories.memories import known_by_hash, memory_rows
+from ..repositories.revisions import apply_changes, retire_expired
+from ..schema.tables import ChangeRow, FileEntryRow, FileRow, MemoryRow
+from ..write_set import Agreed, AgreedEntry, Filed, FileLook, FileWork, NewMemory, Stale, StoredMemory
 
 OWN = "own:"  # the hash of a line that says what another says already: both stay
 MOST_CHANGES = 5_000  # from there on, looking at everything is cheaper

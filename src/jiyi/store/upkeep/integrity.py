@@ -10,16 +10,16 @@ from numpy.typing import NDArray
 from sqlalchemy import ColumnElement, Row, Table, and_, delete, exists, func, insert, select, tuple_, update
 from sqlalchemy.orm import Session, aliased
 
-from ..languages.terms import WORDS_VERSION
-from ..models import utc_now
-from .change_feed import tell
-from .contract import Change, IndexEntry, StoredMemory
-from .database import Columns, Repository, Values, chunks, from_row, ids_by_user, reads
-from .edits import revision_values
-from .entries import insert_index
-from .memories import known_by_hash
-from .tables import SHARED, EmbeddingRow, KeywordRow, MemoryRow, RevisionRow, TermsRow
-from .types import METADATA
+from ...languages.terms import WORDS_VERSION
+from ...models import utc_now
+from ..database import Columns, Repository, Values, chunks, from_row, ids_by_user, reads
+from ..repositories.change_feed import tell
+from ..repositories.index_entries import insert_index
+from ..repositories.memories import known_by_hash
+from ..repositories.revisions import revision_values
+from ..schema.columns import METADATA
+from ..schema.tables import SHARED, EmbeddingRow, KeywordRow, MemoryRow, RevisionRow, TermsRow
+from ..write_set import Change, IndexEntry, StoredMemory
 
 ACTOR = "verify"
 UNKNOWN_VERSION = "its history did not know of this version"

@@ -8,13 +8,13 @@ from typing import Any
 from sqlalchemy import BigInteger, Row, Select, and_, case, func, or_, select, type_coerce, update
 from sqlalchemy.orm import Session
 
-from ..errors import IdempotencyConflict, InvalidInput, NotFound
-from ..models import Job, JobCounts, MemoryItem, Receipt, ReceiptState
-from .contract import Lease, LeaseLost
-from .database import Columns, Repository, Values, chunks, from_row, reads, writes
-from .entries import without_vector
+from ...errors import IdempotencyConflict, InvalidInput, NotFound
+from ...models import Job, JobCounts, MemoryItem, Receipt, ReceiptState
+from ..database import Columns, Repository, Values, chunks, from_row, reads, writes
+from ..schema.tables import SHARED, JobMemoryRow, JobRow
+from ..write_set import Lease, LeaseLost
+from .index_entries import without_vector
 from .memories import ended_by, items
-from .tables import SHARED, JobMemoryRow, JobRow
 
 # A comparison, not IS NOT NULL, for which SQLite reads finished jobs too.
 OPEN = type_coerce(JobRow.not_before, BigInteger) > 0

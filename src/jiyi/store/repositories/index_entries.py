@@ -23,13 +23,13 @@ from sqlalchemy import (
 )
 from sqlalchemy.orm import Session
 
-from ..languages.terms import WORDS_VERSION, term_hash
-from ..models import Coverage
-from ..text.passages import passages
+from ...languages.terms import WORDS_VERSION, term_hash
+from ...models import Coverage
+from ...text.passages import passages
+from ..database import Columns, Inserts, Repository, chunks, ids_by_user, reads, writes
+from ..schema.tables import EmbeddingRow, KeywordRow, MemoryRow, TermsRow
+from ..write_set import IndexEntry, Unembedded
 from .change_feed import tell
-from .contract import IndexEntry, Unembedded
-from .database import Columns, Inserts, Repository, chunks, ids_by_user, reads, writes
-from .tables import EmbeddingRow, KeywordRow, MemoryRow, TermsRow
 
 INDEX_TABLES = (EmbeddingRow, TermsRow, KeywordRow)
 ALIKE = 20  # memories that are compared with a new one

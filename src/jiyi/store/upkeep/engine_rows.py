@@ -14,10 +14,9 @@ from numpy.typing import NDArray
 from sqlalchemy import Select, and_, delete, func, insert, or_, select, update
 from sqlalchemy.orm import Session
 
-from ..ids import MARKS
-from .contract import StoredMemory
-from .database import Repository, chunks, count_changed, from_row, reads, writes
-from .tables import (
+from ...ids import MARKS
+from ..database import Repository, chunks, count_changed, from_row, reads, writes
+from ..schema.tables import (
     SHARED,
     ChangeRow,
     EmbeddingRow,
@@ -29,6 +28,7 @@ from .tables import (
     MessageRow,
     TermsRow,
 )
+from ..write_set import StoredMemory
 
 MOST_COUNTED = 200_000  # memories of a user
 

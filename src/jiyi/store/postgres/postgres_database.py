@@ -35,16 +35,16 @@ from sqlalchemy.orm import Session
 from sqlalchemy.pool import NullPool
 from sqlalchemy.schema import CreateIndex, DropIndex
 
-from ..errors import NotAStore, SettingsError, StoreError, VectorSearchError
-from ..settings import PostgresSettings
-from . import schema
-from .contract import CLOSED, Advance, StoreInfo
-from .database import Database, Work, open_session
-from .migrations import postgres as ddl
-from .postgres_counts import RowCounts
+from ...errors import NotAStore, SettingsError, StoreError, VectorSearchError
+from ...settings import PostgresSettings
+from ..database import Database, Work, open_session
+from ..migrations import postgres as ddl
+from ..schema import migrate as schema
+from ..schema.columns import METADATA, VECTOR
+from ..schema.tables import IS_SUPERSEDED, SHARED, SUPERSEDED, ChangeRow
+from ..write_set import CLOSED, Advance, StoreInfo
 from .postgres_errors import NO_PGVECTOR, translated
-from .tables import IS_SUPERSEDED, SHARED, SUPERSEDED, ChangeRow
-from .types import METADATA, VECTOR
+from .row_counts import RowCounts
 
 SUPERSEDED.dialect_options["postgresql"]["where"] = IS_SUPERSEDED
 
@@ -185,8 +185,8 @@ class PostgresDatabase(Database):
 
     async def backup(self, path: Path, advance: Advance) -> None:
         """Copy all tables from one snapshot into a SQLite file, which is a store of its own."""
-        from .copying import copy
-        from .sqlite import SqliteDatabase
+        from ..sqlite import SqliteDatabase
+        from ..upkeep.row_copies import copy
 
         target = SqliteDatabase(path, busy_timeout_s=self._busy_timeout_s)
         try:

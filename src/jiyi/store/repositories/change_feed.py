@@ -12,12 +12,12 @@ from datetime import datetime
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
-from ..errors import UserErased
-from ..ids import MARKS, erased
-from .contract import FeedPosition, SearchSnapshot
-from .database import Database, Inserts, Repository, reads
+from ...errors import UserErased
+from ...ids import MARKS, erased
+from ..database import Database, Inserts, Repository, reads
+from ..schema.tables import SHARED, ChangeRow, MemoryRow, SynonymRow
+from ..write_set import FeedPosition, SearchSnapshot
 from .link_rows import synonyms_of
-from .tables import SHARED, ChangeRow, MemoryRow, SynonymRow
 
 SETTLE_PAUSES_S = (0.002, 0.01, 0.03, 0.06, 0.1, 0.1)
 

@@ -9,11 +9,11 @@ from typing import Any
 from sqlalchemy import ColumnElement, Select, and_, bindparam, delete, exists, func, select, update
 from sqlalchemy.orm import Session
 
-from ..models import MessagePage, SourceMessage
-from ..scope import Scope
-from .contract import SCOPE, Addition, StoredMessage
-from .database import PAGE_SIZE, Repository, chunks, from_row, reads
-from .tables import MemoryRow, MemorySourceRow, MessageRow, UnitMessageRow, UnitRow
+from ...models import MessagePage, SourceMessage
+from ...scope import Scope
+from ..database import PAGE_SIZE, Repository, chunks, from_row, reads
+from ..schema.tables import MemoryRow, MemorySourceRow, MessageRow, UnitMessageRow, UnitRow
+from ..write_set import SCOPE, Addition, StoredMessage
 
 AT_ONCE = 200  # messages of one statement
 PAGE_PART = 100  # messages of a page that are read at once

@@ -6,10 +6,10 @@ from datetime import datetime
 from sqlalchemy import Row, delete, insert, select, update
 from sqlalchemy.orm import Session
 
-from ..errors import NotFound
-from ..keys import ApiKey, AuditEntry
-from .database import Columns, Repository, from_row, reads, writes
-from .tables import ApiKeyRow, AuditRow
+from ...errors import NotFound
+from ...keys import ApiKey, AuditEntry
+from ..database import Columns, Repository, from_row, reads, writes
+from ..schema.tables import ApiKeyRow, AuditRow
 
 
 def _plain(key: ApiKey) -> dict[str, object]:

@@ -8,20 +8,12 @@ from typing import Any
 from sqlalchemy import and_, delete, func, insert, or_, select, update
 from sqlalchemy.orm import Session
 
-from ..errors import NotFound
-from ..ids import erased, new_id
-from ..models import utc_now
-from . import jobs
-from .change_feed import ERASE, tell
-from .contract import COMPRESSED, REST_OF, Change, IndexEntry, StoredMemory, Unembedded
-from .database import Repository, chunks, from_row, writes
-from .edits import bring_back, reopen, revision_values
-from .engine_rows import request_erasure
-from .entries import insert_index
-from .memories import known_by_hash, memory_rows
-from .messages import delete_messages
-from .overview_rows import forget_recalls
-from .tables import (
+from ...errors import NotFound
+from ...ids import erased, new_id
+from ...models import utc_now
+from ..database import Repository, chunks, from_row, writes
+from ..schema.columns import METADATA
+from ..schema.tables import (
     ChangeRow,
     EmbeddingRow,
     KeywordRow,
@@ -33,7 +25,15 @@ from .tables import (
     TermsRow,
     UnitRow,
 )
-from .types import METADATA
+from ..upkeep.engine_rows import request_erasure
+from ..write_set import COMPRESSED, REST_OF, Change, IndexEntry, StoredMemory, Unembedded
+from . import job_queue as jobs
+from .change_feed import ERASE, tell
+from .index_entries import insert_index
+from .memories import known_by_hash, memory_rows
+from .messages import delete_messages
+from .overview_rows import forget_recalls
+from .revisions import bring_back, reopen, revision_values
 
 GROWING = ("profile", "group_profile", "episode")  # made of others: their lines may repeat a deleted memory
 MESSAGE = "message"  # source of memories that repeat a message verbatim

@@ -7,15 +7,15 @@ from collections.abc import Mapping, Sequence
 from sqlalchemy import and_, bindparam, delete, func, insert, or_, select
 from sqlalchemy.orm import Session
 
-from ..errors import InvalidInput, NotFound
-from ..languages.words import normalise
-from ..models import Relation, RelationType, utc_now
-from ..scope import Filter
-from ..synonyms import Cooccurrence, Pair, Synonym, in_order
-from .contract import COMPRESSED
-from .database import Repository, chunks, count_changed, from_row, reads, writes
+from ...errors import InvalidInput, NotFound
+from ...languages.words import normalise
+from ...models import Relation, RelationType, utc_now
+from ...scope import Filter
+from ...synonyms import Cooccurrence, Pair, Synonym, in_order
+from ..database import Repository, chunks, count_changed, from_row, reads, writes
+from ..schema.tables import SHARED, ChangeRow, KeywordRow, MemoryRow, RelationRow, SynonymRow
+from ..write_set import COMPRESSED
 from .memories import conditions, memory_row
-from .tables import SHARED, ChangeRow, KeywordRow, MemoryRow, RelationRow, SynonymRow
 
 NEWEST = 200  # of the memories that have a word; a word's company is counted in these
 COMPANIONS = 30  # words; of those that are often together with it

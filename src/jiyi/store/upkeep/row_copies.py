@@ -13,14 +13,14 @@ import numpy as np
 from sqlalchemy import ColumnElement, Table, and_, delete, func, insert, not_, select, tuple_
 from sqlalchemy.orm import Session
 
-from ..errors import InvalidInput, StoreError
-from ..models import Migration, to_micros, utc_now
-from .contract import Advance
-from .database import Database
-from .secrets import SecretRow
-from .sqlite import SqliteDatabase
-from .tables import SHARED, FileRow, PackedIndexRow
-from .types import METADATA
+from ...errors import InvalidInput, StoreError
+from ...models import Migration, to_micros, utc_now
+from ..database import Database
+from ..schema.columns import METADATA
+from ..schema.tables import SHARED, FileRow, PackedIndexRow
+from ..secrets import SecretRow
+from ..sqlite import SqliteDatabase
+from ..write_set import Advance
 
 AT_ONCE = 500  # rows in RAM
 MARK = "jiyi migrate-store"  # path of a file row that marks an unfinished copy
