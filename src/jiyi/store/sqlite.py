@@ -70,8 +70,7 @@ class SqliteDatabase(Database):
         self._cleaning: asyncio.Task[None] | None = None  # retries while a reader keeps the log busy
         self._scraps = False  # rows were deleted since the file was last rewritten
         # SQLite has one writer at a time; tasks of this process queue here rather than in SQLite's busy loop.
-        self._writer = ThreadPoolExecutor(1, "jiyi-writer")
-        self._readers = ThreadPoolExecutor(READERS, "jiyi-reader")
+        self._writer, self._readers = _threads()
         self._idle: dict[str | None, list[Session]] = {None: [], BEGIN_TO_WRITE: []}
         self._log = path.with_name(path.name + "-wal")
         self._file: tuple[int, int] | None = None  # device and inode of the opened file
@@ -132,6 +131,7 @@ class SqliteDatabase(Database):
         """Wait for transactions whose callers were cancelled; close the sessions."""
         for threads in (self._writer, self._readers):
             threads.shutdown()
+        self._writer, self._readers = _threads()  # it may be opened again
         for idle in self._idle.values():
             while idle:
                 _close(idle.pop())
@@ -288,6 +288,11 @@ class SqliteDatabase(Database):
             raise StoreError(CLOSED)
         self.owner.check()
         return self._engines[begin]
+
+
+def _threads() -> tuple[ThreadPoolExecutor, ThreadPoolExecutor]:
+    """Return the threads of writers and of readers; they begin when they are used."""
+    return ThreadPoolExecutor(1, "jiyi-writer"), ThreadPoolExecutor(READERS, "jiyi-reader")
 
 
 def _engine(path: Path, busy_timeout_s: float) -> Engine:
