@@ -11,17 +11,15 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
 
-from sqlalchemy import URL, Connection, Engine, create_engine, distinct, event, func, select
+from sqlalchemy import URL, Connection, Engine, create_engine, event
 from sqlalchemy.orm import Session
 
-from ..durable import make_folder
 from ..errors import NotAStore, StoreError, StoreUnavailable
 from ..forks import NoFork
 from . import secrets
 from .database import Database, Work, open_session
 from .schema import migrate as schema
-from .schema.tables import MemoryRow
-from .sqlite_files import translated
+from .sqlite_files import create_private, translated
 from .write_set import CLOSED, Advance, StoreInfo
 
 PRAGMAS = (
@@ -65,13 +63,13 @@ class SqliteDatabase(Database):
         super().__init__()
         self.path = path
         self._busy_timeout_s = busy_timeout_s
-        self._engines: dict[str | None, Engine] = {}  # by the statement that begins a transaction
+        self._engine: Engine | None = None
         self._commits = CommitCounter(path)
         self._cleaning: asyncio.Task[None] | None = None  # retries while a reader keeps the log busy
         self._scraps = False  # rows were deleted since the file was last rewritten
         # SQLite has one writer at a time; tasks of this process queue here rather than in SQLite's busy loop.
         self._writer, self._readers = _threads()
-        self._idle: dict[str | None, list[Session]] = {None: [], BEGIN_TO_WRITE: []}
+        self._idle: dict[str | None, list[Session]] = {None: [], BEGIN_TO_WRITE: []}  # by the beginning of transactions
         self._log = path.with_name(path.name + "-wal")
         self._file: tuple[int, int] | None = None  # device and inode of the opened file
         self._logged = False  # it has a write-ahead log
@@ -88,18 +86,17 @@ class SqliteDatabase(Database):
     @NO_FORK
     def _prepare(self) -> None:
         """Open the file; create or migrate the schema."""
-        _create_private(self.path)
+        create_private(self.path)
         self._note_open()
-        engine = _engine(self.path, self._busy_timeout_s)
-        self._engines = {begin: engine.execution_options(begin=begin) for begin in (BEGIN_TO_READ, BEGIN_TO_WRITE)}
-        self._engines[None] = engine
+        self._engine = engine = _engine(self.path, self._busy_timeout_s)
         with engine.connect() as connection:
             found = schema.version(connection, self.path)
             mode = connection.exec_driver_sql(WRITE_AHEAD)  # only after the file is known to be ours
             self._logged = mode.scalar() == "wal"
         self._file = _identity(self.path)
         if found != schema.HEAD:
-            with self._started(BEGIN_TO_WRITE).begin() as connection:
+            with engine.begin() as connection:
+                _begin(connection, BEGIN_TO_WRITE)
                 schema.prepare(connection, self.path)
 
     def _note_open(self) -> None:
@@ -117,12 +114,12 @@ class SqliteDatabase(Database):
             self._cleaning.cancel()
             await asyncio.gather(self._cleaning, return_exceptions=True)
         await super().close()
-        if self._engines:
+        if self._engine is not None:
             if self._scraps and _identity(self.path) == self._file and self.path.stat().st_size <= REWRITE_UP_TO:
                 await self._clean(rewrite=True)
             await asyncio.to_thread(self._end_threads)
             self._started().dispose()
-            self._engines = {}
+            self._engine = None
         self._commits.close()
         if _open_files.get(id(self), (None,))[0] == os.getpid():
             del _open_files[id(self)]
@@ -171,7 +168,8 @@ class SqliteDatabase(Database):
             connection.exec_driver_sql(COPY, (str(path),))
         copied = _engine(path, self._busy_timeout_s)
         try:
-            with copied.execution_options(begin=BEGIN_TO_WRITE).begin() as connection:
+            with copied.begin() as connection:
+                _begin(connection, BEGIN_TO_WRITE)
                 secrets.renew(connection)
         finally:
             copied.dispose()
@@ -206,7 +204,7 @@ class SqliteDatabase(Database):
     async def _clean_later(self, *, rewrite: bool) -> None:
         """Retry until no reader needs the deleted pages."""
         pause = SHORT_WAIT_S
-        while self._engines:
+        while self._engine is not None:
             await asyncio.sleep(pause)
             if not await self._clean(rewrite=rewrite):
                 return
@@ -233,10 +231,10 @@ class SqliteDatabase(Database):
 
     async def pages(self, user_id: str | None, work: Work[Iterator[T]]) -> AsyncGenerator[T, None]:
         with translated(self.path):
-            session = open_session(self._started(BEGIN_TO_READ))
+            session = open_session(self._started())
             reading: asyncio.Future[list[T]] | None = None
             try:
-                pages = await asyncio.to_thread(NO_FORK(work), session)
+                pages = await asyncio.to_thread(self._run_snapshot, work, session)
                 while True:
                     reading = self._begin(asyncio.to_thread(NO_FORK(lambda: list(islice(pages, 1)))))
                     page = await asyncio.shield(reading)
@@ -252,8 +250,10 @@ class SqliteDatabase(Database):
         transaction commits unless something is raised; without one, each statement sees the newest commit."""
         with translated(self.path):
             idle = self._idle[begin]
-            session = idle.pop() if idle else open_session(self._started(begin).connect())
+            session = idle.pop() if idle else open_session(self._started().connect())
             try:
+                if begin is not None:
+                    _begin(session.connection(), begin)
                 done = work(session)
                 if begin is not None:
                     self._same_file(committing=True)
@@ -264,10 +264,15 @@ class SqliteDatabase(Database):
             idle.append(session)
             return done
 
+    @NO_FORK
+    def _run_snapshot(self, work: Work[T], session: Session) -> T:
+        _begin(session.connection(), BEGIN_TO_READ)
+        return work(session)
+
     @contextmanager
-    def session(self, begin: str | None = None) -> Iterator[Session]:
-        """Open a session for this thread."""
-        with NO_FORK, translated(self.path), open_session(self._started(begin)) as session:
+    def session(self) -> Iterator[Session]:
+        """Open a session for this thread, to read."""
+        with NO_FORK, translated(self.path), open_session(self._started()) as session:
             yield session
 
     def _same_file(self, *, committing: bool = False) -> None:
@@ -283,11 +288,11 @@ class SqliteDatabase(Database):
         """Return False if the write-ahead log of the open file was removed: it has the newest part of the store."""
         return not self._logged or self._log.exists()
 
-    def _started(self, begin: str | None = None) -> Engine:
-        if not self._engines:
+    def _started(self) -> Engine:
+        if self._engine is None:
             raise StoreError(CLOSED)
         self.owner.check()
-        return self._engines[begin]
+        return self._engine
 
 
 def _threads() -> tuple[ThreadPoolExecutor, ThreadPoolExecutor]:
@@ -312,13 +317,13 @@ def _engine(path: Path, busy_timeout_s: float) -> Engine:
             cursor.execute(pragma)
         cursor.close()
 
-    @event.listens_for(engine, "begin")
-    def begin(connection: Connection) -> None:
-        statement = connection.get_execution_options().get("begin")
-        if statement is not None:
-            connection.connection.cursor().execute(statement)  # past SQLAlchemy, which takes longer than SQLite
-
     return engine
+
+
+def _begin(connection: Connection, statement: str) -> None:
+    """Begin a transaction. An event of SQLAlchemy would make all statements slower, and so would its `exec_driver_sql`
+    this one."""
+    connection.connection.cursor().execute(statement)
 
 
 def _identity(path: Path) -> tuple[int, int] | None:
@@ -350,30 +355,6 @@ def take_away_log(path: Path) -> None:
             connection.execute(ROLLBACK_JOURNAL).fetchall()
     except sqlite3.Error as error:
         raise StoreUnavailable(f"{path} is in use and cannot be replaced: stop what has it open ({error})") from error
-
-
-def counted(path: Path) -> tuple[int, int]:
-    """Count users and active memories of a file without changing it."""
-    where = URL.create("sqlite", database=f"file:{path.absolute()}", query={"mode": "ro", "uri": "true"})
-    engine = create_engine(where)
-    active = select(func.count(), func.count(distinct(MemoryRow.user_id))).where(MemoryRow.status == "active")
-    try:
-        with translated(path), engine.connect() as connection:
-            memories, users = connection.execute(active).one()
-    finally:
-        engine.dispose()
-    return users, memories
-
-
-def _create_private(path: Path) -> None:
-    """Create a file that only its owner can read."""
-    if path.is_dir():
-        raise StoreError(f"{path} is a folder: name a file in it, such as {path / 'memory.db'}")
-    try:
-        make_folder(path.parent)
-        os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
-    except OSError as error:
-        raise StoreUnavailable(f"{path} cannot be opened for writing: {error.strerror}") from error
 
 
 class CommitCounter:

@@ -116,7 +116,7 @@ async def _fill_database(copy: Path, store: Store, force: bool, settings: Settin
 
 
 def _report(path: Path, store: str) -> BackupReport:
-    from ..store.sqlite import counted
+    from ..store.sqlite_files import counted
 
     users, memories = counted(path)
     return BackupReport(path=str(path), store=store, users=users, memories=memories, size_bytes=path.stat().st_size)
