@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from jiyi import Memory
-from jiyi.store.types import METADATA
+from jiyi.store.schema.columns import METADATA
 
 from .texts import candidates
 

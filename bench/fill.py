@@ -12,7 +12,7 @@ import numpy as np
 
 from jiyi import Memory
 from jiyi.embed import BuiltinEmbedder, Vectors
-from jiyi.store.types import METADATA
+from jiyi.store.schema.columns import METADATA
 
 from .texts import candidates, statements
 

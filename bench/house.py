@@ -19,7 +19,7 @@ import sys
 import tempfile
 import threading
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -34,8 +34,6 @@ from sqlalchemy.engine import Engine
 from sqlalchemy.pool import Pool
 
 import jiyi
-from jiyi.store.database import Read, Rows
-from jiyi.store.sqlite_plain import PlainStatements
 
 ROOT = Path(jiyi.__file__).parent
 QUESTION_WORD = re.compile(r"(What|Whether|Which|Who|Where|How)\b")
@@ -64,8 +62,7 @@ class Trace:
 
 
 class Tracer:
-    """Records calls into `src/jiyi`, and statements of every SQLAlchemy engine and of plain SQLite, while
-    `record` is active."""
+    """Records calls into `src/jiyi`, and statements of every SQLAlchemy engine, while `record` is active."""
 
     def __init__(self) -> None:
         self._trace: Trace | None = None
@@ -73,25 +70,12 @@ class Tracer:
         threading.setprofile(self._on_call)
         sys.setprofile(self._on_call)
         event.listen(Engine, "before_cursor_execute", self._on_statement)
-        self._rows, self._insert = PlainStatements.rows, PlainStatements.insert
-        read, inserted = self._on_read, self._on_insert
-
-        def rows(plain: PlainStatements, reads: Sequence[Read]) -> list[Rows]:
-            return read(plain, reads)
-
-        def insert(plain: PlainStatements, table: Any, values: Sequence[dict[str, Any]]) -> None:
-            inserted(plain, table, values)
-
-        PlainStatements.rows = rows  # type: ignore[method-assign, assignment]
-        PlainStatements.insert = insert  # type: ignore[method-assign]
         event.listen(Pool, "checkout", self._on_checkout)
 
     def close(self) -> None:
         sys.setprofile(None)
         threading.setprofile(None)
         event.remove(Engine, "before_cursor_execute", self._on_statement)
-        PlainStatements.rows = self._rows  # type: ignore[method-assign]
-        PlainStatements.insert = self._insert  # type: ignore[method-assign]
         event.remove(Pool, "checkout", self._on_checkout)
 
     @contextmanager
@@ -116,16 +100,6 @@ class Tracer:
     def _on_statement(self, connection: Any, cursor: Any, statement: str, *_: Any) -> None:
         if self._trace is not None and not statement.lstrip().upper().startswith(TRANSACTION):
             self._trace.statements.append(statement)
-
-    def _on_read(self, plain: PlainStatements, reads: Sequence[Read]) -> list[Rows]:
-        if self._trace is not None:
-            self._trace.statements += [str(statement) for statement, _ in reads]
-        return self._rows(plain, reads)
-
-    def _on_insert(self, plain: PlainStatements, table: Any, values: Sequence[dict[str, Any]]) -> None:
-        if self._trace is not None:
-            self._trace.statements.append(f"INSERT INTO {table.name}")
-        self._insert(plain, table, values)
 
     def _on_checkout(self, *_: Any) -> None:
         if self._trace is not None:

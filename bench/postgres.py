@@ -30,7 +30,7 @@ from jiyi.embed import BuiltinEmbedder
 from jiyi.index.query import IndexQuery
 from jiyi.scope import Filter
 from jiyi.settings import load_settings
-from jiyi.store.types import METADATA
+from jiyi.store.schema.columns import METADATA
 
 from .fill import ORIGINALS, PerturbedEmbedder, user_of
 from .round_trips import RoundTrips

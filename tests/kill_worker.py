@@ -58,7 +58,7 @@ async def main(path: str, stage: str) -> None:
             case "save":
                 dies_before(store.additions, "complete")
             case "in the transaction":
-                from jiyi.store import jobs
+                from jiyi.store.repositories import job_queue as jobs
 
                 dies_before(jobs, "finish")  # all is written, and nothing is committed
             case "saved":

@@ -23,6 +23,7 @@ from typing import Any, NoReturn
 import pytest
 
 from jiyi import Explanation, Memory, MemoryItem, SearchResult
+from jiyi.store.write_set import StoredMemory
 
 LONG = os.environ.get("JIYI_TEST_LONG") == "1"  # what takes minutes runs too
 
@@ -257,3 +258,19 @@ def unquoted(text: str) -> str:
 def skeleton(text: str) -> str:
     """Return the text with empty JSON strings: what is left is ours."""
     return QUOTED.sub('""', text)
+
+
+def stored_memory(kind: type[Any], **fields: Any) -> Any:
+    """Return the row of a memory, or one of the values that are made of it."""
+    columns = dict.fromkeys(StoredMemory.__dataclass_fields__)
+    times = dict.fromkeys(("occurred_at", "valid_from", "created_at", "updated_at"), NOW)
+    plain = {
+        "user_id": "mei",
+        "memory_type": "fact",
+        "layer": "semantic",
+        "status": "active",
+        "summary": "",
+        "tags": (),
+    }
+    shares = {"version": 1, "near_hash": 0, "access_count": 0, "importance": 0.5, "confidence": 1.0, "trust": 1.0}
+    return kind(**{**columns, **times, **plain, **shares, "tags": (), "data": {}, "metadata": {}, **fields})

@@ -8,12 +8,12 @@ import pytest
 from sqlalchemy import select
 
 from jiyi import Memory
-from jiyi.index.candidates import Found, gather_candidates
+from jiyi.engines.candidates import Found, gather_candidates
 from jiyi.index.query import IndexQuery
-from jiyi.index.rows import IndexReader
 from jiyi.models import utc_now
 from jiyi.scope import Filter
-from jiyi.store.tables import MemoryRow
+from jiyi.store.repositories.index_rows import links_of
+from jiyi.store.schema.tables import MemoryRow
 from jiyi.testing import WordEmbedder
 
 TOLD = (
@@ -42,11 +42,11 @@ async def test_relations_begin_with_candidates(memory: Memory) -> None:
         if not set(derived.source_ids).isdisjoint(message.source_ids)
     }
     assert any(successor for _, _, successor in wanted)
-    select = partial(memory._engine.store.database.select, "mei")
-    reader = IndexReader(select=select, user_id="mei", model=memory._engine.embedder.id)
-    assert set(await reader.all_links()) == wanted
+    store = memory._engine.store
+    assert set(await store.index_rows.links("mei")) == wanted
     for at in (0, 1):  # from the derived memories, and from their messages
-        assert set(await reader.links(sorted({link[at] for link in wanted}))) == wanted
+        ids = sorted({link[at] for link in wanted})
+        assert set(await store.database.read("mei", partial(links_of, user_id="mei", ids=ids))) == wanted
 
 
 async def test_candidates_score_as_in_the_whole_index(memory: Memory) -> None:
@@ -60,8 +60,8 @@ async def test_candidates_score_as_in_the_whole_index(memory: Memory) -> None:
         model=embedder.id,
     )
     whole = await memory._engine.index.gather(query)
-    async with memory._engine.store.database.reading("mei") as session:
-        messages = list(await session.scalars(select(MemoryRow.id).where(MemoryRow.memory_type == "message")))
+    is_message = select(MemoryRow.id).where(MemoryRow.memory_type == "message")
+    messages = await memory._engine.store.database.read("mei", lambda session: list(session.scalars(is_message)))
     some = await gather_candidates(memory._engine.store, query, Found(ids=messages))
     assert sorted(some.ids) == sorted(whole.ids)
     order, wanted = np.argsort(some.ids), np.argsort(whole.ids)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from jiyi.cli.doctor import hidden, unknown_variables
-from jiyi.store import schema
+from jiyi.store.schema import migrate as schema
 from jiyi.sync import Memory
 from jiyi.testing import WordEmbedder
 from test_cli import answer, jiyi

@@ -15,11 +15,11 @@ from jiyi import Memory, MemoryItem, NotFound
 from jiyi.keep.erase import remainder
 from jiyi.models import ReceiptState
 from jiyi.settings import load_settings
-from jiyi.store.contract import Addition, Change, ChangedMemory, Effects, NewMemory, NewRelation
-from jiyi.store.deletions import Held, Rewritten
+from jiyi.store.repositories.deletions import Held, Rewritten
+from jiyi.store.write_set import Addition, Change, ChangedMemory, Effects, NewMemory, NewRelation
 from jiyi.testing import WordEmbedder
 from jiyi.write.index import KeywordRules, index_entry
-from support import NOW, Place, ask, contents, file_bytes, rows_with, stored
+from support import NOW, Place, ask, contents, file_bytes, rows_with, stored, stored_memory
 
 RULES = KeywordRules(8, 0.3)
 CHAT = [
@@ -169,14 +169,12 @@ async def test_the_log_is_emptied_when_a_reader_has_let_go(path: Path) -> None:
 
 
 def held(memory_type: str, content: str, *, messages: str = "", source: str = "extracted", **data: object) -> Held:
-    return Held(
+    return stored_memory(
+        Held,
         id=content,
         memory_type=memory_type,
         content=content,
-        summary=content,
-        tags=(),
         data=dict(data),
-        slot=None,
         source=source,
         messages=frozenset(messages),
     )

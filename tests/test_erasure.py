@@ -139,7 +139,7 @@ async def test_a_deletion_by_an_earlier_version_counts_as_none(memory: Memory, m
     """Its mark in the change feed has no id; what began before it had no epoch either."""
     before = await memory.jobs.epoch(user_id="mei")
     with monkeypatch.context() as earlier:
-        earlier.setattr("jiyi.store.deletions.new_id", str)
+        earlier.setattr("jiyi.store.repositories.deletions.new_id", str)
         await memory.delete_all("mei")
     assert await memory.jobs.epoch(user_id="mei") == before
     await memory.delete_all("mei")

@@ -19,8 +19,8 @@ from typer.testing import CliRunner
 from jiyi import InvalidInput, Memory
 from jiyi.cli.app import app
 from jiyi.settings import load_settings
-from jiyi.store.record_io import AT_ONCE
-from jiyi.store.records import LINE
+from jiyi.store.upkeep.export_records import LINE
+from jiyi.store.upkeep.row_export import AT_ONCE
 from jiyi.testing import WordEmbedder
 from support import DAY, LONG_AGO, NOW, ODD_NAMES, Place, contents, dump, each_case, stored
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from jiyi.scope import Scope
-from jiyi.store.contract import NewMemory, Source
+from jiyi.store.write_set import NewMemory, Source
 from jiyi.write.facts import Fact, Line, Timeline, fact_of, placed
 from support import DAY, each_case
 

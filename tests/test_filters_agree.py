@@ -17,8 +17,8 @@ from jiyi import Memory
 from jiyi.index.query import IndexQuery
 from jiyi.languages.words import normalise
 from jiyi.scope import Filter
-from jiyi.store.memories import conditions
-from jiyi.store.tables import MemoryRow
+from jiyi.store.repositories.memories import conditions
+from jiyi.store.schema.tables import MemoryRow
 from jiyi.testing import WordEmbedder
 
 START = datetime(2024, 1, 1, tzinfo=UTC)
@@ -121,8 +121,8 @@ def test_sql_and_numpy_agree_on_every_filter(
             await shared.add(texts, user_id=user_id, **where)
         for one in asked:
             where = Filter(user_id=user_id, **one)
-            async with shared._engine.store.database.reading(user_id) as session:
-                by_sql = await session.scalars(select(MemoryRow.id).where(*conditions(where)))
+            statement = select(MemoryRow.id).where(*conditions(where))
+            by_sql = await shared._engine.store.database.read(user_id, lambda session: session.scalars(statement).all())  # noqa: B023
             by_numpy = await shared._engine.index.gather(IndexQuery(filter=where, model="testing:words@64"))
             assert sorted(by_numpy.ids) == sorted(by_sql), one
 

@@ -13,7 +13,7 @@ from extractors import SpelledOut
 from jiyi import InvalidInput, Memory, NotFound, ReceiptState
 from jiyi.models import utc_now
 from jiyi.settings import load_settings
-from jiyi.store.contract import LeaseLost
+from jiyi.store.write_set import LeaseLost
 from jiyi.testing import WordEmbedder
 from support import Place, contents, stored
 from workers import crew

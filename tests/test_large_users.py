@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 
 from jiyi import Memory, StoreUnavailable
-from jiyi.index import packed
 from jiyi.index.search_index import KEEP_UP, SearchIndex
 from jiyi.models import utc_now
 from jiyi.settings import load_settings
@@ -99,7 +98,7 @@ async def test_recalled_memories_are_found_without_reading_the_others(path: Path
             await memory.search("Where is thing3?", user_id=user)
             await memory.usage.recalls(user_id=user)
             steps()
-            [found] = await memory._engine.store.database.select(user, (packed._RECALLED, {"user_id": user}))
+            found = await memory._engine.store.index_rows.recalls(user)
             spent.append((len(found), steps()))
     assert spent[0] == spent[1] and spent[0][0] > 0
 

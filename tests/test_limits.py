@@ -147,6 +147,6 @@ async def test_texts_that_cannot_be_embedded_are_counted_and_the_others_are(path
 
 def test_postgres_without_its_package_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "asyncpg", None)
-    monkeypatch.delitem(sys.modules, "jiyi.store.postgres", raising=False)
+    monkeypatch.delitem(sys.modules, "jiyi.store.postgres.postgres_database", raising=False)
     with pytest.raises(MissingExtra, match="postgres"):
         Memory.open("postgresql://localhost/none", embedder=WordEmbedder())

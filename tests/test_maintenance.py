@@ -16,7 +16,7 @@ from jiyi.areas.background import maintain as run_maintenance
 from jiyi.areas.maintenance import maintainer_of
 from jiyi.keep import maintain
 from jiyi.settings import load_settings
-from jiyi.store.contract import LeaseLost
+from jiyi.store.write_set import LeaseLost
 from jiyi.testing import Clock, WordEmbedder
 from support import rows_with, stored
 

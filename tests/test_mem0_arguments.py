@@ -194,7 +194,7 @@ def test_a_batch_is_done_whole_or_not_at_all(client: Any) -> None:
 
 async def test_a_batch_that_fails_in_the_store_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from jiyi.compat.mem0.api import Everyone, Mem0
-    from jiyi.store import deletions
+    from jiyi.store.repositories import deletions
 
     async with Store.open(tmp_path / "memory.db", embedder=WordEmbedder()) as store:
         api = Mem0(memory=store, reach=Everyone(), erase=store.delete_all)

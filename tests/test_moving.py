@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from jiyi import InvalidInput, Memory, StoreError, migrate_store
-from jiyi.store import copying
+from jiyi.store.upkeep import row_copies as copying
 from jiyi.testing import WordEmbedder
 from support import LONG_AGO, NOW, ODD_NAMES, contents, dump
 from test_cli import answer, jiyi
@@ -191,9 +191,9 @@ async def test_what_is_in_ram_does_not_grow_with_the_store(
     sizes: list[int] = []
     insert = copying._insert
 
-    async def noting(session: Any, table: Any, rows: list[Any]) -> None:
+    def noting(session: Any, table: Any, rows: list[Any]) -> None:
         sizes.append(len(rows))
-        await insert(session, table, rows)
+        insert(session, table, rows)
 
     monkeypatch.setattr(copying, "_insert", noting)
     await migrate_store(house, tmp_path / "new.db")

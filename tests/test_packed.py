@@ -16,7 +16,7 @@ from sqlalchemy import delete
 from jiyi import Memory
 from jiyi.index import packed, search_index
 from jiyi.settings import load_settings
-from jiyi.store.tables import EmbeddingRow, PackedIndexRow
+from jiyi.store.schema.tables import EmbeddingRow, PackedIndexRow
 from jiyi.testing import WordEmbedder
 from support import LONG, ask
 
@@ -53,8 +53,8 @@ def rows(place: str | Path) -> int:
 async def unpack(memory: Memory) -> None:
     """Drop everything that is packed."""
 
-    async def work(session: Any) -> None:
-        await session.execute(delete(PackedIndexRow))
+    def work(session: Any) -> None:
+        session.execute(delete(PackedIndexRow))
 
     await memory._engine.store.database.write(["mei"], work)
 
@@ -88,14 +88,14 @@ async def test_what_changed_since_is_found(place: str | Path) -> None:
 
 
 async def test_vectors_are_read_in_parts_and_may_be_missing(place: str | Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(packed, "VECTORS_AT_ONCE", 2)
+    monkeypatch.setattr("jiyi.store.repositories.index_rows.VECTORS_AT_ONCE", 2)
     async with opened(place) as memory:
         await fill(memory)
         await answers(memory)
         lost = (await memory.search("peanuts", user_id="mei")).hits[0].id
 
-        async def work(session: Any) -> None:
-            await session.execute(delete(EmbeddingRow).where(EmbeddingRow.memory_id == lost))
+        def work(session: Any) -> None:
+            session.execute(delete(EmbeddingRow).where(EmbeddingRow.memory_id == lost))
 
         await memory._engine.store.database.write(["mei"], work)
     loaded = []

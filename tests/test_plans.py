@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from torture.verbs import VERBS, opened, prepare
 
-from jiyi.store.types import METADATA
+from jiyi.store.schema.columns import METADATA
 
 TABLE = "|".join(METADATA.tables)
 # A loop over a whole table, or over all rows of a user in it, or over the earlier ones. `_1` is the end of an alias.

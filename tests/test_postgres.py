@@ -6,13 +6,15 @@ import asyncio
 import logging
 import traceback
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from sqlalchemy import Engine, event, func, literal_column, select
+from sqlalchemy import Engine, event, literal_column, select
+from sqlalchemy.ext.asyncio import AsyncConnection
+from sqlalchemy.orm import Session
 
 import workers
 from jiyi import (
@@ -26,14 +28,14 @@ from jiyi import (
     VectorSearchError,
 )
 from jiyi.ids import erased
-from jiyi.index import search_index
 from jiyi.settings import load_settings
-from jiyi.store import schema
-from jiyi.store.changes import tell
+from jiyi.store.database import open_session
 from jiyi.store.migrations import postgres as ddl
-from jiyi.store.postgres import USERS_TABLES, Address
-from jiyi.store.tables import MemoryRow
-from jiyi.store.types import METADATA
+from jiyi.store.postgres.postgres_database import USERS_TABLES, Address, PostgresDatabase
+from jiyi.store.repositories.change_feed import tell
+from jiyi.store.schema import migrate as schema
+from jiyi.store.schema.columns import METADATA
+from jiyi.store.schema.tables import MemoryRow
 from jiyi.testing import WordEmbedder
 from postgres_server import PASSWORD, ROLE, Databases
 from support import ask, contents, dump, unused_port
@@ -258,9 +260,16 @@ async def test_a_read_only_server_answers_and_says_why_it_does_not_write(databas
             await memory.add("likes coffee", user_id="mei")
 
 
+def transaction(memory: Memory, user_id: str) -> AbstractAsyncContextManager[AsyncConnection]:
+    """Hold a connection with the write lock of a user."""
+    database = memory._engine.store.database
+    assert isinstance(database, PostgresDatabase)
+    return database._transaction([user_id])
+
+
 async def test_a_full_pool_is_named_and_recovers(database: str) -> None:
     async with open_at(database, postgres={"pool_size": 1, "pool_timeout_s": 1.0}) as memory:
-        async with memory._engine.store.database.reading("mei"):
+        async with transaction(memory, "mei"):
             with pytest.raises(StoreUnavailable, match=r"postgres\.pool_size"):
                 await memory.count(user_id="mei")
         assert await memory.count(user_id="mei") == 0
@@ -268,7 +277,7 @@ async def test_a_full_pool_is_named_and_recovers(database: str) -> None:
 
 async def test_a_writer_that_waits_too_long_is_told(database: str) -> None:
     async with open_at(database) as one, open_at(database, busy_timeout_s=1.0) as other:
-        async with one._engine.store.database.writing(["mei"]):
+        async with transaction(one, "mei"):
             with pytest.raises(StoreUnavailable, match="locked for too long"):
                 await other.add("likes tea", user_id="mei")
             await other.add("likes tea", user_id="bo")  # other users do not wait
@@ -290,12 +299,12 @@ async def test_ended_connections_are_replaced(database: str, admin: str) -> None
 async def test_a_connection_that_ends_halfway_is_named(database: str, admin: str) -> None:
     async with open_at(database) as memory, raw(admin) as connection:
         with pytest.raises(ConnectionLost, match="may or may not be kept"):
-            async with memory._engine.store.database.writing(["mei"]) as session:
+            async with transaction(memory, "mei") as mine:
                 await connection.execute(
                     "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE state = 'idle in transaction'"
                     " AND datname = current_database()"
                 )
-                await session.rows(select(1))
+                await mine.execute(select(1))
         await memory.add("likes tea", user_id="mei")
 
 
@@ -305,18 +314,20 @@ async def test_a_plain_read_sees_its_user_only_and_leaves_no_transaction(databas
         for name in names:
             await memory.add(f"tea of {name}", user_id=name)
         store = memory._engine.store.database
-        every = (select(MemoryRow.user_id).distinct(), {})
+
+        def every(session: Session) -> list[str]:
+            return sorted(session.scalars(select(MemoryRow.user_id).distinct()))
+
         for name in names:
-            assert [list(row) for row in (await store.select(name, every))[0]] == [[name]]
-        assert sorted(row[0] for row in (await store.select(None, every))[0]) == sorted(names)
+            assert await store.read(name, every) == [name]
+            assert await store.snapshot(name, every) == [name]
+        assert await store.read(None, every) == sorted(names)
         with pytest.raises(StoreError, match="division by zero"):
-            await store.select("mei", (select(literal_column("1 / 0")), {}))
+            await store.read("mei", lambda session: session.scalar(select(literal_column("1 / 0"))))
         with suppress(TimeoutError):
             async with asyncio.timeout(0.02):
-                await store.select("mei", (select(literal_column("pg_sleep(0.3)")), {}))
-        async with store.reading(None) as session:
-            held = await session.scalar(select(func.count()).select_from(MemoryRow))
-            assert held == len(names)  # the only connection is free again, and has no user
+                await store.read("mei", lambda session: session.scalar(select(literal_column("pg_sleep(0.3)"))))
+        assert await store.read(None, every) == sorted(names)  # the only connection is free again, and has no user
 
 
 async def test_a_vector_that_is_not_of_its_dimension_is_refused(database: str) -> None:
@@ -356,7 +367,7 @@ async def migrate(url: str) -> None:
 
     def run(connection: Connection) -> None:
         config = Config()
-        config.set_main_option("script_location", str(Path(schema.__file__).parent / "migrations"))
+        config.set_main_option("script_location", str(Path(schema.__file__).parents[1] / "migrations"))
         config.attributes["connection"] = connection
         ddl.create_extension(connection)
         for statement in (Path(__file__).parent / "schema/0003.postgresql.sql").read_text("utf-8").split(";\n"):
@@ -417,8 +428,7 @@ async def test_vectors_come_back_bit_by_bit(database: str) -> None:
 
     async with Memory.open(database, embedder=Odd(64), settings=load_settings()) as memory:
         await memory.add("likes tea", user_id="mei")
-        async with memory._engine.store.database.reading("mei") as session:
-            (loaded,) = [row.vector for row in await search_index.index_rows(session, "mei", Odd(64).id)]
+        (loaded,) = [row.vector for row in await memory._engine.store.index_rows.page("mei", Odd(64).id)]
     ((told,),) = ask(database, "SELECT vector::text FROM embeddings")
     assert np.array_equal(np.frombuffer(loaded, "<f4"), np.array(told.strip("[]").split(","), np.float32))
 
@@ -427,8 +437,8 @@ async def test_a_change_that_commits_late_is_not_skipped(database: str) -> None:
     """Two users write at once, and the one with the lower number in the change feed commits last."""
     async with open_at(database) as memory:
         store = memory._engine.store
-        async with store.database.writing(["slow"]) as session:
-            await tell(session, "slow", ["M1"], "add")
+        async with transaction(memory, "slow") as connection:
+            await connection.run_sync(lambda bind: tell(open_session(bind), "slow", ["M1"], "add"))
             await memory.add("likes tea", user_id="quick")
             seen, users = await store.changes.users_since(0)
             assert users == ["quick"]

@@ -16,11 +16,11 @@ from extractors import SpelledOut
 from jiyi import Memory
 from jiyi.scope import Scope
 from jiyi.settings import load_settings
-from jiyi.store.contract import NewMemory, SlotEntry, Source
+from jiyi.store.write_set import NewMemory, SlotEntry, Source
 from jiyi.testing import WordEmbedder
 from jiyi.write.facts import Fact, fact_of
 from jiyi.write.reconcile import Proposed, Reconciled, reconcile
-from support import DAY, stored
+from support import DAY, stored, stored_memory
 
 START = datetime(2024, 1, 1, tzinfo=UTC)
 
@@ -188,11 +188,11 @@ def applied(entries: dict[str, SlotEntry], done: Reconciled) -> dict[str, SlotEn
     """What a store would hold afterwards."""
     after = dict(entries)
     for new in done.memories:
-        after[new.id] = SlotEntry(
-            id=new.id, version=1, slot=new.slot or "", memory_type="fact", content=new.content, summary="", tags=(),
-            data=dict(new.data), valid_from=new.valid_from, valid_to=new.valid_to, superseded_by=new.superseded_by,
-            edited_at=None, told=tuple((TOLD[source.message_id], source) for source in new.sources),
-        )  # fmt: skip
+        told = tuple((TOLD[source.message_id], source) for source in new.sources)
+        values = {name: getattr(new, name) for name in ("id", "content", "valid_from", "valid_to", "superseded_by")}
+        after[new.id] = stored_memory(
+            SlotEntry, slot=new.slot or "", data=dict(new.data), edited_at=None, told=told, **values
+        )
     for memory_id, sources in done.effects.evidence.items():
         old = after[memory_id]
         after[memory_id] = replace(old, told=(*old.told, *((TOLD[one.message_id], one) for one in sources)))

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from sqlalchemy import select, update
+from sqlalchemy.orm import Session
 
 from conftest import verbatim
 from jiyi import Memory
@@ -14,9 +15,10 @@ from jiyi.areas.maintenance import maintainer_of
 from jiyi.errors import StoreError
 from jiyi.keep import maintain
 from jiyi.languages.terms import WORDS_VERSION
-from jiyi.store import checks, entries, maintenance
-from jiyi.store.session import Session
-from jiyi.store.tables import KeywordRow, TermsRow
+from jiyi.store.repositories import index_entries as entries
+from jiyi.store.schema.tables import KeywordRow, TermsRow
+from jiyi.store.upkeep import aged_rows as maintenance
+from jiyi.store.upkeep import integrity as checks
 from jiyi.testing import WordEmbedder
 from jiyi.write.index import KeywordRules, index_entry
 from support import contents
@@ -55,13 +57,13 @@ def test_other_words_are_another_version() -> None:
 async def make_older(memory: Memory, user_id: str) -> None:
     """What an earlier version found other words in."""
 
-    async def work(session: Session) -> None:
+    def work(session: Session) -> None:
         mine = TermsRow.user_id == user_id
-        for row in await session.rows(select(TermsRow).where(mine)):
+        for row in session.scalars(select(TermsRow).where(mine)).all():
             shifted = {"hashes": row.hashes + 1, "keyword_hashes": row.keyword_hashes + 1}
-            await session.execute(update(TermsRow).where(mine, TermsRow.memory_id == row.memory_id).values(shifted))
-        await session.execute(update(TermsRow).where(mine).values(words_version=0))
-        await session.execute(update(KeywordRow).where(KeywordRow.user_id == user_id).values(weight=0.01))
+            session.execute(update(TermsRow).where(mine, TermsRow.memory_id == row.memory_id).values(shifted))
+        session.execute(update(TermsRow).where(mine).values(words_version=0))
+        session.execute(update(KeywordRow).where(KeywordRow.user_id == user_id).values(weight=0.01))
 
     await memory._engine.store.database.write([user_id], work)
     await memory._engine.index.forget(user_id)

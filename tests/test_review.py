@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from jiyi.read.overview import UNSURE, ChangeEntry, subject_names, subjects_of, to_entry, to_review
-from jiyi.store.overview import LoggedChange, Told
+from jiyi.store.repositories.overview_rows import LoggedChange, Told
 from jiyi.testing import Clock
 from support import DAY, MONDAY, each_case
 

@@ -10,7 +10,7 @@ import pytest
 
 from jiyi import Memory
 from jiyi.models import ReceiptState
-from jiyi.store.contract import Addition, Change, ChangedMemory, Effects, NewMemory, NewMessage, NewRelation, Source
+from jiyi.store.write_set import Addition, Change, ChangedMemory, Effects, NewMemory, NewMessage, NewRelation, Source
 from jiyi.write.index import KeywordRules, index_entry
 from support import dump
 

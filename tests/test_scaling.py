@@ -6,7 +6,7 @@ from pathlib import Path
 
 from sqlalchemy import Table, UniqueConstraint
 
-from jiyi.store.types import METADATA
+from jiyi.store.schema.columns import METADATA
 from support import each_case
 
 PAGE = (Path(__file__).parent.parent / "docs" / "internals" / "engines.md").read_text(encoding="utf-8")

@@ -401,13 +401,13 @@ def test_it_is_not_ready_when_a_job_has_failed_or_nobody_does_it(server: Running
     from sqlalchemy import update
 
     from jiyi.models import utc_now
-    from jiyi.store.tables import JobRow
+    from jiyi.store.schema.tables import JobRow
 
     receipt = web.post("/v1/memories", json={"text": "likes tea"}).json()
 
     def change(**values: Any) -> None:
-        async def work(session: Any) -> None:
-            await session.execute(update(JobRow).where(JobRow.id == receipt["id"]).values(values))
+        def work(session: Any) -> None:
+            session.execute(update(JobRow).where(JobRow.id == receipt["id"]).values(values))
 
         server.do(server.memory._engine.store.database.write([], work))
 

@@ -21,7 +21,7 @@ from jiyi.keys import hash_key, key_id_of
 from jiyi.models import utc_now
 from jiyi.server.app import make_app
 from jiyi.server.serve import redacted
-from jiyi.store.tables import ApiKeyRow
+from jiyi.store.schema.tables import ApiKeyRow
 from jiyi.testing import WordEmbedder
 from rest import Running, running
 from support import ask, rows_with
@@ -92,9 +92,9 @@ def test_a_key_ends_when_it_said(server: Running) -> None:
     with server.client(key) as web:
         assert web.get("/v1/whoami").status_code == 200
 
-    async def end(session: Any) -> None:
+    def end(session: Any) -> None:
         mine = ApiKeyRow.id == key_id_of(key)
-        await session.execute(update(ApiKeyRow).where(mine).values(expires_at=utc_now()))
+        session.execute(update(ApiKeyRow).where(mine).values(expires_at=utc_now()))
 
     server.do(server.memory._engine.store.database.write([], end))
     server.memory.keys._cached = None  # rather than wait for a second

@@ -18,12 +18,13 @@ from typing import Any
 
 import pytest
 from sqlalchemy import text
+from sqlalchemy.orm import Session
 
 import workers
 from jiyi import Memory, NotAStore, SchemaTooNew, SettingsError, StoreError, StoreUnavailable
 from jiyi.settings import load_settings
-from jiyi.store import schema
 from jiyi.store.migrations import versions
+from jiyi.store.schema import migrate as schema
 from jiyi.testing import WordEmbedder
 from support import contents, dump
 from workers import crew
@@ -292,18 +293,15 @@ async def test_a_file_below_a_file_is_refused(tmp_path: Path) -> None:
 
 
 async def test_the_promised_pragmas_hold_on_every_connection(memory: Memory, path: Path) -> None:
-    async with (
-        memory._engine.store.database.writing(["mei"]) as writing,
-        memory._engine.store.database.reading("mei") as reading,
-    ):
-        for session in (writing, reading):
-            for pragma, value in (
-                ("journal_mode", "wal"),
-                ("synchronous", 2),
-                ("foreign_keys", 1),
-                ("secure_delete", 1),
-            ):
-                assert await session.scalar(text(f"PRAGMA {pragma}")) == value, pragma
+    promised = {"journal_mode": "wal", "synchronous": 2, "foreign_keys": 1, "secure_delete": 1}
+
+    def held(session: Session) -> dict[str, Any]:
+        return {pragma: session.scalar(text(f"PRAGMA {pragma}")) for pragma in promised}
+
+    database = memory._engine.store.database
+    assert await database.read("mei", held) == promised
+    assert await database.write(["mei"], held) == promised
+    assert await database.snapshot("mei", held) == promised
 
 
 async def test_another_writer_is_waited_for(path: Path) -> None:
@@ -422,7 +420,7 @@ def migrate(path: Path) -> None:
     engine = create_engine(f"sqlite:///{path}")
     with engine.begin() as connection:
         config = Config()
-        config.set_main_option("script_location", str(Path(schema.__file__).parent / "migrations"))
+        config.set_main_option("script_location", str(Path(schema.__file__).parents[1] / "migrations"))
         config.attributes["connection"] = connection
         schema.version_table.create(connection)
         connection.execute(schema.version_table.insert(), {"version_num": "0003"})
@@ -449,7 +447,7 @@ def test_head_is_the_newest_migration() -> None:
     from alembic.script import ScriptDirectory
 
     config = Config()
-    config.set_main_option("script_location", str(Path(schema.__file__).parent / "migrations"))
+    config.set_main_option("script_location", str(Path(schema.__file__).parents[1] / "migrations"))
     assert ScriptDirectory.from_config(config).get_heads() == [schema.HEAD]
     files = [file.name for file in Path(next(iter(versions.__path__))).glob("[0-9]*.py")]
     assert max(files).startswith(schema.HEAD)

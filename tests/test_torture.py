@@ -198,8 +198,8 @@ async def test_a_call_of_mem0_deletes_what_it_names(without: str | None, tmp_pat
 
 
 def test_mutants_know_the_lines_that_run_with_them() -> None:
-    source = (Path(__file__).parents[1] / "src/jiyi/store/keys.py").read_text("utf-8").splitlines()
-    found = list(mutants_of("store/keys.py"))
+    source = (Path(__file__).parents[1] / "src/jiyi/store/repositories/key_rows.py").read_text("utf-8").splitlines()
+    found = list(mutants_of("store/repositories/key_rows.py"))
     [absent] = [each for each in found if each.was.startswith("if row is None")]
     assert absent.lines == (absent.line, absent.line), "its condition, not its body"
     assert source[absent.line - 1].strip() == "if row is None:"
@@ -208,7 +208,13 @@ def test_mutants_know_the_lines_that_run_with_them() -> None:
 
 def test_no_mutant_changes_what_is_logged_or_the_checks_of_zip() -> None:
     package = Path(__file__).parents[1] / "src/jiyi"
-    for file in ("read/accesses.py", "read/search.py", "read/overview.py", "store/entries.py", "write/worker.py"):
+    for file in (
+        "read/accesses.py",
+        "read/search.py",
+        "read/overview.py",
+        "store/repositories/index_entries.py",
+        "write/worker.py",
+    ):
         checks = [
             at for at, line in enumerate((package / file).read_text("utf-8").splitlines(), 1) if "strict=" in line
         ]

@@ -28,7 +28,7 @@ from jiyi.index.user_index import UserIndex
 from jiyi.languages.terms import non_overlapping, query_keywords, tokens
 from jiyi.scope import Filter
 from jiyi.settings import load_settings
-from jiyi.store.entries import index_values
+from jiyi.store.repositories.index_entries import index_values
 from jiyi.testing import WordEmbedder
 from jiyi.write.index import KeywordRules, index_entry
 from support import Place

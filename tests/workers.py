@@ -19,7 +19,7 @@ from support import Place
 
 processes = multiprocessing.get_context("forkserver")
 processes.set_forkserver_preload(
-    ["workers", "jiyi.memory", "jiyi.store.sqlite", "jiyi.store.postgres", "rjieba", "Stemmer"]
+    ["workers", "jiyi.memory", "jiyi.store.sqlite", "jiyi.store.postgres.postgres_database", "rjieba", "Stemmer"]
 )
 
 

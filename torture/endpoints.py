@@ -177,11 +177,11 @@ async def vectors_of(memory: Memory) -> dict[str, Any]:
     """Read the vectors from the table, bypassing all checks."""
     from sqlalchemy import select
 
-    from jiyi.store.tables import EmbeddingRow
+    from jiyi.store.schema.tables import EmbeddingRow
 
-    async with memory._engine.store.database.reading("mei") as session:
-        rows = await session.rows(select(EmbeddingRow.memory_id, EmbeddingRow.vector))
-        return {memory_id: np.asarray(vector) for memory_id, vector in rows}
+    stored = select(EmbeddingRow.memory_id, EmbeddingRow.vector)
+    rows = await memory._engine.store.database.read("mei", lambda session: session.execute(stored).all())
+    return {memory_id: np.asarray(vector) for memory_id, vector in rows}
 
 
 @asynccontextmanager

@@ -22,12 +22,13 @@ from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sa
+from sqlalchemy.orm import Session
 
 from jiyi import JiyiError, Memory, StoreUnavailable, UserErased
 from jiyi.settings import Settings, load_settings
-from jiyi.store import deletions
-from jiyi.store.tables import MemoryRow, MessageRow
-from jiyi.store.types import METADATA
+from jiyi.store.repositories import deletions
+from jiyi.store.schema.columns import METADATA
+from jiyi.store.schema.tables import MemoryRow, MessageRow
 from jiyi.testing import WordEmbedder
 from jiyi.transfer import imports
 
@@ -221,24 +222,28 @@ async def come_back(given: Round) -> None:
             await worker.noted([text], lambda: memory.add(text, user_id=given.user))  # noqa: B023
 
 
+def _held(session: Session, given: Round) -> tuple[set[str], dict[str, int | None]]:
+    """Return the marks in texts of all users, and the number of rows of the deleted user by table."""
+    held: set[str] = set()
+    for column in (MemoryRow.content, MessageRow.text):
+        found = session.scalars(sa.select(column).where(column.contains(given.name)))
+        held.update(mark for text in found for mark in re.findall(f"{given.name}[a-z0-9]*z", text))
+    tables = [table for table in METADATA.sorted_tables if "user_id" in table.columns]
+    return held, {
+        table.name: session.scalar(
+            sa.select(sa.func.count()).select_from(table).where(table.columns["user_id"] == given.user)
+        )
+        for table in tables
+    }
+
+
 async def look(given: Round, told: Path) -> None:
     """Compare the log with the store, the file and the spool; write broken promises to a file, one per line."""
     lines = Log(given.log).read()
     erased = [line["erased"] for line in lines if "erased" in line]
     gone, kept, broken = _expected(lines, erased)
     async with given.open() as memory:
-        async with memory._engine.store.database.reading(None) as session:
-            held: set[str] = set()
-            for column in (MemoryRow.content, MessageRow.text):
-                found = await session.scalars(sa.select(column).where(column.contains(given.name)))
-                held.update(mark for text in found for mark in re.findall(f"{given.name}[a-z0-9]*z", text))
-            tables = [table for table in METADATA.sorted_tables if "user_id" in table.columns]
-            rows = {
-                table.name: await session.scalar(
-                    sa.select(sa.func.count()).select_from(table).where(table.columns["user_id"] == given.user)
-                )
-                for table in tables
-            }
+        held, rows = await memory._engine.store.database.read(None, lambda session: _held(session, given))
         if any(rows.values()) and gone.issuperset(text for line in lines for text in line.get("texts", ())):
             left = {name: number for name, number in rows.items() if number}
             broken.append(f"leak: rows of a deleted user are in {left} during {given.kind}")

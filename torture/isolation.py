@@ -160,21 +160,23 @@ def _routes(trial: Trial, kind: str, place: str | Path, names: list[str], theirs
 
 def _switch_off(what: str | None, off: ExitStack) -> None:
     if what == "the user's predicate":
-        from jiyi.store.memories import conditions
+        from jiyi.store.repositories.memories import conditions
 
-        for module in ("memories", "synonyms"):
-            off.enter_context(patch(f"jiyi.store.{module}.conditions", lambda where: conditions(where)[1:]))
+        for module in ("memories", "link_rows"):
+            off.enter_context(
+                patch(f"jiyi.store.repositories.{module}.conditions", lambda where: conditions(where)[1:])
+            )
     elif what == "the user of an id":
         from sqlalchemy import or_, select
 
-        from jiyi.store import memories
-        from jiyi.store.tables import MemoryRow
+        from jiyi.store.repositories import memories
+        from jiyi.store.schema.tables import MemoryRow
 
-        async def anybodys(session, user_id, name):  # type: ignore[no-untyped-def]
-            named = select(MemoryRow).where(or_(MemoryRow.id == name, MemoryRow.memory_key == name))
+        def anybodys(session, user_id, name):  # type: ignore[no-untyped-def]
+            named = select(MemoryRow.__table__).where(or_(MemoryRow.id == name, MemoryRow.memory_key == name))
             with suppress(IndexError):
-                return (await session.rows(named))[0]
-            return await rightly(session, user_id, name)
+                return session.execute(named).all()[0]
+            return rightly(session, user_id, name)
 
         rightly = memories.memory_row
-        off.enter_context(patch("jiyi.store.memories.memory_row", anybodys))
+        off.enter_context(patch("jiyi.store.repositories.memories.memory_row", anybodys))

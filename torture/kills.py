@@ -23,7 +23,7 @@ from typing import Any
 
 from jiyi import Draft, Evidence, Memory, NotFound, Unit
 from jiyi.settings import Settings, load_settings
-from jiyi.store.jobs import GONE
+from jiyi.store.repositories.job_queue import GONE
 from jiyi.testing import WordEmbedder
 
 from .forks import fork, in_process, kill, wait

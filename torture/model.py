@@ -17,7 +17,7 @@ from unittest.mock import patch
 import hypothesis
 from hypothesis.stateful import run_state_machine_as_test
 
-from jiyi.store.edits import Edits
+from jiyi.store.repositories.revisions import Edits
 from postgres_server import Databases
 
 from .machine import Machine

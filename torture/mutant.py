@@ -17,7 +17,7 @@ from typing import Any
 ROOT = Path(__file__).parent.parent
 FOLDERS = ("write", "read", "store")
 # They run on PostgreSQL or with external engines only.
-ELSEWHERE = {"store/postgres.py", "store/postgres_errors.py", "store/projected.py", "store/projections.py"}
+ELSEWHERE = {"store/postgres/postgres_database.py", "store/postgres/postgres_errors.py", "store/upkeep/engine_rows.py"}
 OTHER_FILES = ("keys.py", "areas/keys.py", "server/auth.py")
 UNTOUCHED = {"with_for_update", "strict"}  # arguments
 OTHERS = {

@@ -20,7 +20,7 @@ from bench.texts import questions
 from jiyi import Memory, NotFound
 from jiyi.embed import BuiltinEmbedder
 from jiyi.settings import load_settings
-from jiyi.store.jobs import GONE
+from jiyi.store.repositories.job_queue import GONE
 
 from .load import Load, Slowly
 from .trial import Trial

@@ -23,7 +23,7 @@ from jiyi.embed import BuiltinEmbedder
 from jiyi.read.query import build_index_query, interpret, query_texts
 from jiyi.read.relevance import candidate_features, query_features
 from jiyi.scope import Filter
-from jiyi.store.contract import SearchSnapshot
+from jiyi.store.write_set import SearchSnapshot
 from jiyi.text_cache import clear_text_caches
 from jiyi.write import classify
 

@@ -26,9 +26,9 @@ from .read.rerank import resolve as resolve_reranker
 from .read.search import KEPT, Period, Searcher
 from .scope import Lifetimes
 from .settings import EngineSettings, Settings
-from .store.contract import FeedPosition
-from .store.memories import Places
+from .store.repositories.memories import Places
 from .store.store import Store
+from .store.write_set import FeedPosition
 from .text.fence import Fence
 from .text_cache import clear_text_caches
 from .transfer.spool import forget_uploads, spool_of

@@ -29,7 +29,7 @@ from .llm import LLM
 from .read.rerank import Reranker
 from .scope import explain_verbs
 from .settings import Settings
-from .store.contract import CLOSED
+from .store.write_set import CLOSED
 from .write.drafts import Extractor
 
 P = ParamSpec("P")

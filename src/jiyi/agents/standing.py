@@ -14,7 +14,7 @@ from ..languages import cue
 from ..memory import Memory
 from ..models import MemoryItem, utc_now
 from ..roles import teller_of
-from ..store.contract import FeedPosition
+from ..store.write_set import FeedPosition
 from ..validation import MAX_LIMIT
 from ..write.classify import classify
 

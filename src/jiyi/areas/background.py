@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from ..errors import JiyiError
-from ..store.contract import LeaseLost
+from ..store.write_set import LeaseLost
 
 if TYPE_CHECKING:
     from ..engine import Engine

@@ -16,8 +16,8 @@ from ..keep.maintain import Maintainer, MaintenanceReport, Progress
 from ..keep.undo import UndoPlan, UndoReport
 from ..keep.verify import VerifyReport
 from ..models import utc_now
-from ..store.contract import LeaseLost
-from ..store.edits import Undoing
+from ..store.repositories.revisions import Undoing
+from ..store.write_set import LeaseLost
 from ..transfer.export import no_progress
 from ..write.reindex import Progress as ReindexProgress
 from ..write.reindex import reindex_embeddings

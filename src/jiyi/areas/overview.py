@@ -27,7 +27,7 @@ from ..read.units import MemUnitPage, to_unit
 from ..roles import teller_of
 from ..scope import Filter
 from ..store.database import PAGE_SIZE
-from ..store.overview import Told
+from ..store.repositories.overview_rows import Told
 
 MOST_READ = 20_000  # newest memories that an overview reads
 EXACT = 1.0  # similarity of two names of the same thing

@@ -12,7 +12,7 @@ from ..engine import Engine
 from ..metrics import Metrics, Sample, Timing, prometheus, share
 from ..models import MemoryItem, Observed, Recall, Stats, utc_now
 from ..scope import Filter
-from ..store.projections import EngineState
+from ..store.upkeep.engine_rows import EngineState
 from .overview import Overview
 from .sessions import TurnQueue
 

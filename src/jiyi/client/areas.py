@@ -25,7 +25,7 @@ from ..read.overview import ChangePage, ReviewItem, Subject, UserSize
 from ..read.query import Expansion
 from ..read.units import MemUnitPage
 from ..settings import Settings
-from ..store.records import EXPORT
+from ..store.upkeep.export_records import EXPORT
 from ..synonyms import GivenPair, Synonym, checked
 from ..transfer.export import ExportReport, check_target, no_progress, open_new
 from ..transfer.export import Progress as Advance

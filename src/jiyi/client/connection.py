@@ -19,7 +19,7 @@ from ..forks import Owner
 from ..http_server import is_loopback
 from ..keys import Permission
 from ..settings import ClientSettings
-from ..store.contract import CLOSED
+from ..store.write_set import CLOSED
 from .errors import error_in, retry_after
 
 if TYPE_CHECKING:

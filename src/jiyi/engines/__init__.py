@@ -15,8 +15,8 @@ from ..embed import Embedder
 from ..errors import EngineError, SettingsError
 from ..metrics import Meter
 from ..settings import EngineSettings, Settings
-from ..store.projections import EngineState
 from ..store.store import Store
+from ..store.upkeep.engine_rows import EngineState
 from .outbox import Outbox, Progress
 from .verify import EngineReport, verify
 

@@ -8,14 +8,14 @@ from time import monotonic
 from typing import Any, TypeVar
 
 from ..errors import EngineError, MissingExtra
-from ..index.candidates import WordMatches, WordStatistics
 from ..index.query import IndexQuery
 from ..index.words import KEYWORD, weighted
 from ..languages.terms import search_terms, tokens
 from ..models import to_micros
 from ..scope import Filter
-from ..store.projected import ProjectedMemory
+from ..store.upkeep.engine_rows import ProjectedMemory
 from .base import FOREVER, digest_of, document_key, identity_of, micros, passage_length, speaker_of, user_key
+from .candidates import WordMatches, WordStatistics
 
 T = TypeVar("T")
 

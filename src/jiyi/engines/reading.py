@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from itertools import chain
 
 from ..errors import EngineError
-from ..index.candidates import BY_WORDS, NEAREST, Found, WordMatches
-from ..index.query import IndexQuery
+from ..index.query import Candidates, IndexQuery
 from ..metrics import Meter
-from ..store.projections import MOST_COUNTED, EngineUser
 from ..store.store import Store
+from ..store.upkeep.engine_rows import MOST_COUNTED, EngineUser
+from .candidates import BY_WORDS, NEAREST, Found, WordMatches, gather_candidates
 from .elasticsearch import Elasticsearch
 from .milvus import Milvus
 
@@ -54,7 +54,11 @@ class EngineSearch:
             logger.warning("speakers are unknown to this search: %s", error)
             return frozenset()
 
-    async def find(self, query: IndexQuery) -> Found | None:
+    async def gather(self, query: IndexQuery) -> Candidates | None:
+        found = await self._find(query)
+        return None if found is None else await gather_candidates(self._store, query, found)
+
+    async def _find(self, query: IndexQuery) -> Found | None:
         user_id = query.filter.user_id
         states = await self._states(user_id)
         if states is None or query.model != self._model:

@@ -12,8 +12,8 @@ from ..ids import new_id, time_of
 from ..languages.words import language as language_of
 from ..models import CandidateMemory, MemoryItem, ReceiptState, utc_now
 from ..roles import told_by
-from ..store.contract import Addition, AgreedEntry, Change, ChangedMemory, FileWork, NewMemory, Stale
 from ..store.store import Store
+from ..store.write_set import Addition, AgreedEntry, Change, ChangedMemory, FileWork, NewMemory, Stale
 from ..write.add import MOST_COMPARED
 from ..write.build import Context, stated, statement_hash
 from ..write.change import embed_changes, prepare

@@ -16,7 +16,7 @@ from urllib.parse import unquote
 
 from .. import validation
 from ..ids import time_of
-from ..store.contract import FiledMemory
+from ..store.write_set import StoredMemory
 
 DEFAULT_IMPORTANCE = 0.5
 SAME_TIME = timedelta(seconds=1)  # a memory that occurred when its id was made needs no `at=`
@@ -88,7 +88,7 @@ def canonical(content: str) -> str:
     return "\n".join(line.rstrip(" \t") for line in lines).strip(" \t\n")
 
 
-def note_of(memory: FiledMemory) -> Note:
+def note_of(memory: StoredMemory) -> Note:
     """Return the fields of a stored memory as they are in a file."""
     made_at = time_of(memory.id)
     own_time = made_at is None or abs(memory.occurred_at - made_at) >= SAME_TIME
@@ -102,7 +102,7 @@ def note_of(memory: FiledMemory) -> Note:
     )
 
 
-def labels_of(memory: FiledMemory) -> Labels:
+def labels_of(memory: StoredMemory) -> Labels:
     return Labels(
         memory_key=memory.memory_key if memory.memory_key != memory.id else None,
         agent_id=memory.agent_id,

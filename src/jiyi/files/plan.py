@@ -9,7 +9,7 @@ from datetime import datetime
 
 from ..ids import time_of
 from ..roles import teller_of
-from ..store.contract import Agreed, AgreedEntry, Filed, FiledMemory, Past
+from ..store.write_set import Agreed, AgreedEntry, Filed, Past, StoredMemory
 from ..write.build import statement_hash
 from .format import FIELDS, Labels, Note, labels_of, note_of, read_labels
 from .scan import Line, Scan
@@ -154,7 +154,7 @@ class _Planner:
                 note = replace(line.note, occurred_at=line.note.occurred_at or self._day(line))
                 self.steps.append(Create(memory_id=self.new_id(), note=note, labels=Labels(), line=line))
 
-    def _duplicate(self, number: int, line: Line) -> FiledMemory | None:
+    def _duplicate(self, number: int, line: Line) -> StoredMemory | None:
         """Return the memory with the content of this line, unless that memory's own line changes it."""
         memory = self.index.filed.memories.get(self.index.duplicates.get(number, ""))
         own = self.lines.get(memory.id) if memory else None
@@ -164,7 +164,7 @@ class _Planner:
         will_be, _ = _merge(own.note, note_of(memory), self._base(memory, before))
         return memory if _content_hash(will_be) == _content_hash(line.note) else None
 
-    def _adopt(self, memory: FiledMemory, line: Line) -> None:
+    def _adopt(self, memory: StoredMemory, line: Line) -> None:
         """Link a line to the memory that has its content, up to spelling."""
         stored = note_of(memory)
         note = replace(stored, content=line.note.content)
@@ -200,7 +200,7 @@ class _Planner:
         else:
             self._both(memory, line, self._written_state(memory, line, before))
 
-    def _without_line(self, memory_id: str, memory: FiledMemory | None, before: AgreedEntry | None) -> None:
+    def _without_line(self, memory_id: str, memory: StoredMemory | None, before: AgreedEntry | None) -> None:
         if before is not None and before.path in self.held - self.lost:
             return
         if memory_id in self.scan.mentioned:
@@ -243,7 +243,7 @@ class _Planner:
                 Create(memory_id=self.new_id(), note=line.note, labels=read_labels(line.entry.item), line=line)
             )
 
-    def _ended(self, memory: FiledMemory, line: Line, before: AgreedEntry | None) -> None:
+    def _ended(self, memory: StoredMemory, line: Line, before: AgreedEntry | None) -> None:
         if before is not None and self._untouched(line, before):
             self.steps.append(Remove(memory_id=memory.id, line=line))
             self.gone.append(memory.id)
@@ -259,7 +259,7 @@ class _Planner:
             Update(memory_id=memory.id, version=memory.version, note=note, fields=fields, line=line, revive=True)
         )
 
-    def _both(self, memory: FiledMemory, line: Line, before: AgreedEntry | None) -> None:
+    def _both(self, memory: StoredMemory, line: Line, before: AgreedEntry | None) -> None:
         stored = note_of(memory)
         before = self._base(memory, before)
         note, clashes = _merge(line.note, stored, before)
@@ -287,13 +287,13 @@ class _Planner:
         elif not fields and (before is None or before.path != line.path or dict(before.digests) != merged):
             self.steps.append(Same(memory_id=memory.id, version=memory.version, note=note, path=line.path))
 
-    def _base(self, memory: FiledMemory, before: AgreedEntry | None) -> AgreedEntry | None:
+    def _base(self, memory: StoredMemory, before: AgreedEntry | None) -> AgreedEntry | None:
         """Return the state to compare a line with; when the files win, that of the index."""
         if not self.files_win:
             return before
         return AgreedEntry(memory_id=memory.id, path="", version=0, digests=note_of(memory).digests())
 
-    def _written_state(self, memory: FiledMemory, line: Line, before: AgreedEntry | None) -> AgreedEntry | None:
+    def _written_state(self, memory: StoredMemory, line: Line, before: AgreedEntry | None) -> AgreedEntry | None:
         """Return the agreed state of a line. A line with an earlier content of its memory was not edited: a crash came
         after it was written, before the agreed state was stored."""
         changes = self.index.changes.get(memory.id, ())
@@ -306,7 +306,7 @@ class _Planner:
             digests = {**before.digests, "content": digests["content"]}
         return AgreedEntry(memory_id=memory.id, path=line.path, version=0, digests=digests)
 
-    def _clash(self, memory: FiledMemory, stored: Note, line: Line, before: AgreedEntry | None) -> None:
+    def _clash(self, memory: StoredMemory, stored: Note, line: Line, before: AgreedEntry | None) -> None:
         by_person = before is None or any(past.action in BY_A_PERSON for past in self.index.changes.get(memory.id, ()))
         if not by_person:
             self.conflicts.append(
@@ -319,7 +319,7 @@ class _Planner:
         note = replace(stored, tags=tuple(dict.fromkeys((*stored.tags, "conflict"))))
         self.steps.append(Create(memory_id=copy, note=note, labels=labels, path=line.path, instead_of=memory.id))
 
-    def _write(self, memory: FiledMemory, note: Note) -> None:
+    def _write(self, memory: StoredMemory, note: Note) -> None:
         path = self.workspace.file_for(self.user_id, note.memory_type, memory.occurred_at)
         if path not in self.held:
             self.steps.append(
@@ -330,14 +330,14 @@ class _Planner:
         """Return True if a person has not changed the line."""
         return not self.files_win and not _differs(line.note, before.digests)
 
-    def _is_current(self, memory: FiledMemory) -> bool:
+    def _is_current(self, memory: StoredMemory) -> bool:
         return (
             memory.status == "active"
             and (memory.valid_to is None or memory.valid_to > self.now)
             and (memory.expires_at is None or memory.expires_at > self.now)
         )
 
-    def _belongs(self, memory: FiledMemory, before: AgreedEntry | None) -> bool:
+    def _belongs(self, memory: StoredMemory, before: AgreedEntry | None) -> bool:
         """Return True if a memory has a line: the user told it and its type has lines, or a person wrote one."""
         by_hand = before is not None and before.digests.get("memory_type") == memory.memory_type
         own = teller_of(memory.data, self.user_id) is None

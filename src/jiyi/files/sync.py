@@ -18,8 +18,8 @@ from ..embed import Embedder, embed_documents
 from ..errors import UserErased, WorkspaceError
 from ..ids import new_id
 from ..models import MemoryItem, utc_now
-from ..store.contract import Agreed, AgreedEntry, FileLook, IndexEntry, Stale
 from ..store.store import Store
+from ..store.write_set import Agreed, AgreedEntry, FileLook, IndexEntry, Stale
 from ..write.build import statement_hash
 from ..write.index import KeywordRules, embed_entries, index_entry
 from . import safe

@@ -1,4 +1,4 @@
-"""The rows that a `UserIndex` takes in, and the protocols of its word leg and vector leg: the seam for other engines.
+"""The columns of a `UserIndex`, and the protocols of its word leg and vector leg: the seam for other engines.
 
 A `UserIndex` gives each memory a slot, its position in every column, and asks its legs which slots contain a term and
 how similar slots are to a vector. Further engines, such as Milvus or Elasticsearch, implement one of the protocols and
@@ -8,62 +8,17 @@ are chosen in `index.open_index`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .query import Floats, IndexQuery, Scope, Slots
+from ..scope import Filter
+from ..store.repositories.index_rows import IndexRow
+from .query import Candidates, Floats, IndexQuery, Scope, Slots
 
 if TYPE_CHECKING:
-    from ..store.session import Session
-    from .user_index import UserIndex
     from .vectors import PassageVectors
-
-
-@dataclass(frozen=True, slots=True)
-class IndexRow:
-    """A memory as the index takes it in: times in microseconds, arrays as the bytes they are stored as."""
-
-    id: str
-    memory_type: str
-    layer: str
-    session_id: str | None
-    agent_id: str | None
-    group_id: str | None
-    speaker: str | None  # normalised, like the tags
-    assistant: bool
-    derived: bool  # from messages
-    tags: Sequence[str]
-    occurred_at: int
-    valid_from: int
-    valid_to: int | None
-    expires_at: int | None
-    last_accessed_at: int | None
-    access_count: int
-    importance: float
-    trust: float
-    length: int
-    asks: float
-    kind: str
-    salience: float
-    hashes: bytes
-    counts: bytes
-    keyword_hashes: bytes
-    keyword_weights: bytes
-    vector: bytes | None  # None also if it stays in the database
-    dimension: int | None  # None without a vector
-    alone: bool = False  # compressed: an episode by itself
-    created_at: int = 0
-    lines: int = 1  # of a compressed memory
-    by_model: bool = False  # worded by a language model
-    passages: Sequence[bytes] = ()  # vectors
-
-    @property
-    def of_passage(self) -> int:
-        """Length of one passage."""
-        return self.length // self.lines
 
 
 CODED = ("memory_type", "layer", "session_id", "agent_id", "group_id", "speaker", "kind")
@@ -147,14 +102,32 @@ class VectorLeg(Protocol):
         """Return the vectors of these slots; zeros for a slot below 0 and where there is none."""
 
 
-class ExternalVectors(Protocol):
-    """A vector engine that fills `vectors.LoadedVectors` before each query, for users with very many memories."""
+class Engines(Protocol):
+    """External engines that search the memories of some users."""
 
-    async def dimension(self, session: Session, user_id: str, model: str) -> int | None:
+    async def gather(self, query: IndexQuery) -> Candidates | None:
+        """Return the candidates of a query with their scores, or None if the user is searched in RAM."""
+
+    async def people(self, user_id: str) -> frozenset[str] | None:
+        """Return the speakers in a user's memories, or None if the user is searched in RAM."""
+
+
+class ExternalVectors(Protocol):
+    """A vector engine that has the vectors of users with very many memories; `vectors.LoadedVectors` takes those that a
+    query needs."""
+
+    async def dimension(self, user_id: str, model: str) -> int | None:
         """Return the dimension of the user's vectors in the engine, or None if it has none."""
 
-    async def load(self, session: Session, index: UserIndex, query: IndexQuery) -> None:
-        """Load the vectors that a query needs into the index."""
+    async def nearest(
+        self, where: Filter, model: str, vectors: Sequence[NDArray[np.float32]], *, often: bool
+    ) -> set[str]:
+        """Return the ids of the memories nearest to and farthest from vectors; `often`: most are in scope."""
+
+    async def load(
+        self, user_id: str, model: str, ids: Sequence[str], dimension: int
+    ) -> tuple[list[str], NDArray[np.float32]]:
+        """Return vectors with the ids of their memories."""
 
     async def maintain(self, user_id: str) -> None:
         """Add or remove a user by the number of vectors."""

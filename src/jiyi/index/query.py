@@ -130,7 +130,7 @@ Codes = Mapping[str, Mapping[str | None, int]]
 
 
 def in_scope(columns: Columns, codes: Codes, tagged: Mapping[str, Sequence[int]], where: Filter) -> Mask:
-    """Return the slots that a filter selects; `conditions` in `store/memories.py` does the same in SQL."""
+    """Return the slots that a filter selects; `conditions` in `store/repositories/memories.py` does the same in SQL."""
     scope: Mask = columns["alive"] & (columns["expires_at"] > to_micros(where.now))
     for mortal, lifetime in with_lifetime(columns, codes, where.lifetimes):
         scope &= ~mortal | (columns["created_at"] > to_micros(where.now) - lifetime)

@@ -7,48 +7,27 @@ import logging
 from collections import Counter, OrderedDict
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from functools import partial
-from typing import TYPE_CHECKING, TypeGuard
-
-from sqlalchemy import bindparam, func, or_, select
+from typing import TypeGuard
 
 from .. import threads
 from ..errors import StoreError
-from ..ids import erased
 from ..scope import Lifetimes
-from ..store.contract import SearchSnapshot
 from ..store.database import chunks
-from ..store.memories import Selects
-from ..store.session import Session
 from ..store.store import Store
-from ..store.tables import ChangeRow, MemoryRow
+from ..store.write_set import SearchSnapshot
 from . import packed
-from .legs import ExternalVectors, IndexRow
+from .legs import Engines, ExternalVectors
 from .query import Candidates, IndexQuery
-from .rows import IndexReader, index_row, rows_statement
 from .user_index import UserIndex
-
-if TYPE_CHECKING:
-    from .candidates import Engines
 
 TOO_FAR_BEHIND = 2000  # changes, from which on a small index is loaded anew, and a packed one packed anew
 KEEP_UP = 500  # memories that wait for the next search at most
-LOAD_AT_ONCE = 5000  # rows
+BY_WORDS = 1000  # memories that match by words, whose similarity is computed though their vectors stay elsewhere
+SELDOM = 25  # if fewer than one in so many are in scope, comparing all of those is faster than walking an index
 WORTH_A_THREAD = 15_000  # memories; scanning fewer is faster than a thread switch
 MANY_TERMS = 200  # of a query; looking up fewer is, too
 
 logger = logging.getLogger(__name__)
-
-# Built once: every search runs it.
-_CHANGES = (
-    select(ChangeRow.seq, ChangeRow.memory_id, ChangeRow.action)
-    .where(
-        or_(ChangeRow.user_id == bindparam("user_id"), ChangeRow.user_id == bindparam("erased")),
-        ChangeRow.seq > bindparam("seen"),
-    )
-    .order_by(ChangeRow.seq)
-    .limit(bindparam("most"))
-)
 
 
 class SearchIndex:
@@ -63,7 +42,6 @@ class SearchIndex:
         engines: Engines | None = None,
     ) -> None:
         self._store = store
-        self._reading = store.database.reading
         self._budget = budget
         self._external = external
         self._engines = engines
@@ -78,10 +56,8 @@ class SearchIndex:
 
     async def gather(self, query: IndexQuery) -> Candidates:
         user_id = query.filter.user_id
-        if self._engines is not None and (found := await self._engines.find(query)) is not None:
-            from .candidates import gather_candidates
-
-            return await gather_candidates(self._store, query, found)
+        if self._engines is not None and (found := await self._engines.gather(query)) is not None:
+            return found
         async with self._locks[hash(user_id) % len(self._locks)]:
             dimension = 0 if query.vector is None else len(query.vector)
             index = self._users.get(user_id)
@@ -91,8 +67,7 @@ class SearchIndex:
                 index.seen = max(index.seen, query.seen or 0)
             self._keep(user_id, index)
             if self._external is not None and index.external:
-                async with self._reading(user_id) as session:
-                    await self._external.load(session, index, query)
+                await _load_vectors(self._external, index, query)
             if len(index) < WORTH_A_THREAD and len(query.terms) < MANY_TERMS:
                 return index.gather(query)
             return await asyncio.to_thread(index.gather, query)
@@ -157,15 +132,13 @@ class SearchIndex:
         index = self._users.get(user_id)
         if _fits(index, model, dimension) and await self._catch_up(user_id, index, _most(index)):
             return index
-        async with self._reading(user_id) as session:
-            indexed = None if self._external is None else await self._external.dimension(session, user_id, model)
-            external = indexed is not None and dimension in (0, indexed)
-            dimension = (indexed or 0) if external else dimension
-            index = await packed.load(self._store, session, user_id, model, dimension, external=external)
+        indexed = None if self._external is None else await self._external.dimension(user_id, model)
+        external = indexed is not None and dimension in (0, indexed)
+        dimension = (indexed or 0) if external else dimension
+        index = await packed.load(self._store, user_id, model, dimension, external=external)
         if index is not None and await self._catch_up(user_id, index, TOO_FAR_BEHIND):
             return index
-        async with self._reading(user_id) as session:
-            index = await _load(session, user_id, model, dimension, external=external)
+        index = await _load(self._store, user_id, model, dimension, external=external)
         if len(index) >= packed.LEAST:
             parts = await asyncio.to_thread(packed.pack, index)
             self._saving.add(task := asyncio.create_task(packed.save(self._store, user_id, index.seen, parts)))
@@ -175,24 +148,21 @@ class SearchIndex:
     async def _catch_up(self, user_id: str, index: UserIndex, most: int) -> bool:
         """Apply later changes to an index; return False if there are `most` of them or more."""
         self._written.pop(user_id, None)
-        database = self._store.database
-        select: Selects = partial(database.select, user_id)
-        since = {"user_id": user_id, "erased": erased(user_id), "seen": index.seen, "most": most}
-        [changes] = await select((_CHANGES, since))
+        rows = self._store.index_rows
+        changes = await rows.changes(user_id, index.seen, most)
         if not changes:
             return True
         if len(changes) == most or any(action == "erase" for _, _, action in changes):
             return False
-        reader = IndexReader(select=select, user_id=user_id, model=index.model, external=index.external)
         changed = list(dict.fromkeys(memory_id for _, memory_id, _ in changes))
         index.drop(changed)
         for some in chunks(changed):
-            rows = await reader.rows(some)
-            await threads.run(sum(row.length for row in rows), index.put, rows)
-            index.words.learn(await reader.keywords(some))
-            index.link(await reader.changed_links(rows))
+            batch = await rows.changed(user_id, some, index.model, external=index.external)
+            await threads.run(sum(row.length for row in batch.rows), index.put, batch.rows)
+            index.words.learn(batch.keywords)
+            index.link(batch.links)
         if any(action == "delete" for _, _, action in changes):
-            index.words.unlearn(await database.read(user_id, partial(_vocabulary, user_id=user_id)))
+            index.words.unlearn(await rows.vocabulary(user_id))
         index.seen = changes[-1][0]
         return True
 
@@ -239,32 +209,28 @@ def _fits(index: UserIndex | None, model: str, dimension: int) -> TypeGuard[User
     return not dimension or not index.dimension or index.dimension == dimension
 
 
-async def _load(session: Session, user_id: str, model: str, dimension: int, *, external: bool) -> UserIndex:
-    # Read the position first: a change committed while the rows are read is then applied again, not missed.
-    seen = select(func.max(ChangeRow.seq)).where(ChangeRow.user_id.in_([user_id, erased(user_id)]))
-    index = UserIndex(model, dimension, seen=await session.scalar(seen) or 0, external=external)
-    count = select(func.count()).where(MemoryRow.user_id == user_id, MemoryRow.status == "active")
-    index.reserve(await session.scalar(count) or 0)
+async def _load(store: Store, user_id: str, model: str, dimension: int, *, external: bool) -> UserIndex:
+    rows = store.index_rows
+    seen, count = await rows.size(user_id)
+    index = UserIndex(model, dimension, seen=seen, external=external)
+    index.reserve(count)
     last = ""
-    while rows := await index_rows(session, user_id, model, after=last, external=external):
-        await asyncio.to_thread(index.put, rows)
-        last = rows[-1].id
+    while page := await rows.page(user_id, model, after=last, external=external):
+        await asyncio.to_thread(index.put, page)
+        last = page[-1].id
     await asyncio.to_thread(index.words.settle)
-    index.words.learn(await _vocabulary(session, user_id))
-    index.link(await IndexReader(select=session.select, user_id=user_id, model=model).all_links())
+    index.words.learn(await rows.vocabulary(user_id))
+    index.link(await rows.links(user_id))
     return index
 
 
-async def _vocabulary(session: Session, user_id: str) -> list[str]:
-    [found] = await session.select((packed.VOCABULARY, {"user_id": user_id}))
-    return [keyword for (keyword,) in found]
-
-
-async def index_rows(
-    session: Session, user_id: str, model: str, *, after: str = "", external: bool = False
-) -> list[IndexRow]:
-    """Return the next rows of a user, in the order of their ids."""
-    statement = rows_statement(user_id, model, external=external)
-    statement = statement.where(MemoryRow.id > after).order_by(MemoryRow.id).limit(LOAD_AT_ONCE)
-    reader = IndexReader(select=session.select, user_id=user_id, model=model)
-    return await reader.with_passages([index_row(*row) for row in await session.rows(statement)])
+async def _load_vectors(external: ExternalVectors, index: UserIndex, query: IndexQuery) -> None:
+    """Load the nearest vectors, and those of memories that match by words, into the index."""
+    wanted = [vector for vector in (query.vector, *query.turns) if vector is not None]
+    ids: set[str] = set()
+    if wanted:
+        ids.update(index.by_words(query, BY_WORDS))
+        often = index.in_scope(query.filter) * SELDOM >= len(index)
+        ids |= await external.nearest(query.filter, query.model, wanted, often=often)
+        ids.update(index.derived_from(ids))  # they tell whether a statement has ended
+    index.load_vectors(*await external.load(query.filter.user_id, query.model, sorted(ids), index.dimension))

@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 
 from ..models import from_micros, to_micros
 from ..scope import Filter, Lifetimes
+from ..store.repositories.index_rows import IndexRow
 from .evidence import DAY, EvidenceSource
-from .legs import CODED, COLUMNS, TIMES, IndexRow, VectorLeg, WordLeg
+from .legs import CODED, COLUMNS, TIMES, VectorLeg, WordLeg
 from .query import (
     KIND_GROUPS,
     NEVER,

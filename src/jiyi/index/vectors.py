@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..store.types import VECTOR
-from .legs import IndexRow
+from ..store.repositories.index_rows import IndexRow
+from ..store.schema.columns import VECTOR
 from .query import Floats, Scope, Slots
 
 FEW = 500  # vectors that are copied at once: more would not fit into the processor's cache

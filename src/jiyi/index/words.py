@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..languages.terms import term_hash
-from ..store.types import COUNTS, HASHES, WEIGHTS
-from .legs import IndexRow, WordLeg
+from ..store.repositories.index_rows import IndexRow
+from ..store.schema.columns import COUNTS, HASHES, WEIGHTS
+from .legs import WordLeg
 from .query import Floats, IndexQuery, Mask, Slots
 from .relations import Episodes
 

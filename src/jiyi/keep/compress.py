@@ -24,9 +24,9 @@ from ..memory_types import layer_of
 from ..models import ReceiptState, Time, Value
 from ..roles import BY_USER
 from ..settings import MaintenanceSettings
-from ..store.contract import Addition, Change, ChangedMemory, Effects, NewMemory, NewRelation, Source, Stale
-from ..store.maintenance import Aged, Held
 from ..store.store import Store
+from ..store.upkeep.aged_rows import Aged, Held
+from ..store.write_set import Addition, Change, ChangedMemory, Effects, NewMemory, NewRelation, Source, Stale
 from ..text.passages import COMPRESSED, passages, summarise
 from ..write.index import KeywordRules, embed_entries, index_entries
 from .condense import DatedText, condense

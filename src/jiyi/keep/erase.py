@@ -8,7 +8,7 @@ from ..errors import EmbeddingError
 from ..ids import identity
 from ..index.search_index import SearchIndex
 from ..models import Deletion
-from ..store.deletions import MESSAGE, Erasure, Held, Rewrite, Rewritten
+from ..store.repositories.deletions import MESSAGE, Erasure, Held, Rewrite, Rewritten
 from ..store.store import Store
 from ..text.passages import summarise
 from ..write.index import KeywordRules, embed_each, index_entry

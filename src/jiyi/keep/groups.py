@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..roles import subject_text
-from ..store.maintenance import Held
+from ..store.upkeep.aged_rows import Held
 
 MIN_SIMILARITY = 0.45  # cosine; very old memories are grouped with the nearest ones whatever their similarity
 MAX_SPAN = timedelta(days=92)  # between the members of a group, unless they are very old

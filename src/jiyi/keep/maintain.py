@@ -22,9 +22,9 @@ from ..index.search_index import SearchIndex
 from ..metrics import Meter
 from ..models import Value, utc_now
 from ..settings import MaintenanceSettings
-from ..store.checks import Checked, Repair
-from ..store.contract import Change, ChangedMemory, IndexEntry, LeaseLost
 from ..store.store import Store
+from ..store.upkeep.integrity import Checked, Repair
+from ..store.write_set import Change, ChangedMemory, IndexEntry, LeaseLost
 from ..write.index import KeywordRules, index_entry
 from .compress import Compressor
 from .retention import Retention

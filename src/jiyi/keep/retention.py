@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from ..settings import LASTING, MaintenanceSettings
 
 if TYPE_CHECKING:
-    from ..store.maintenance import Held
+    from ..store.upkeep.aged_rows import Held
 
 LEVEL_FACTOR = 3  # each compression multiplies the age for the next one, and the maximal length, by this
 

@@ -11,9 +11,9 @@ from pydantic import Field, JsonValue
 
 from ..embed import Embedder
 from ..models import MemoryItem, Time, Value
-from ..store.contract import Change, ChangedMemory
-from ..store.edits import Touched, Undoing
+from ..store.repositories.revisions import Touched, Undoing
 from ..store.store import Store
+from ..store.write_set import Change, ChangedMemory
 from ..write.change import embed_changes, prepare
 from ..write.index import KeywordRules
 

@@ -17,10 +17,10 @@ from ..languages.words import normalise
 from ..models import Coverage, Value
 from ..roles import BY_USER, USER_SUBJECTS, told_by
 from ..scope import Scope
-from ..store.checks import Checked, Repair
-from ..store.contract import EXTRACTED, PAST, SAID, STATED, IndexEntry, Unembedded
-from ..store.records import MemoryRecord
 from ..store.store import Store
+from ..store.upkeep.export_records import MemoryRecord
+from ..store.upkeep.integrity import Checked, Repair
+from ..store.write_set import EXTRACTED, PAST, SAID, STATED, IndexEntry, Unembedded
 from ..text.passages import passages
 from ..write.build import statement_hash
 from ..write.facts import slot_of

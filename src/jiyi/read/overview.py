@@ -14,7 +14,7 @@ from ..languages.words import normalise
 from ..languages.zh.words import proper_names
 from ..models import MemoryItem, Value, utc_now
 from ..roles import subject_text, teller_of
-from ..store.overview import TOLD, LoggedChange, Told
+from ..store.repositories.overview_rows import TOLD, LoggedChange, Told
 
 ChangeKind = Literal["learned", "changed", "ended", "forgotten", "restored"]
 ChangeSource = Literal["chat", "file", "agent", "model", "person", "jiyi"]

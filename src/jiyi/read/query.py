@@ -21,7 +21,7 @@ from ..languages.terms import builtin_synonyms, non_overlapping, query_keywords,
 from ..languages.words import normalise
 from ..models import SearchMode
 from ..scope import Filter
-from ..store.contract import SearchSnapshot
+from ..store.write_set import SearchSnapshot
 from ..synonyms import Cooccurrence
 from .presets import Ranking
 

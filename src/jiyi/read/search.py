@@ -33,8 +33,8 @@ from ..languages.dates import dates
 from ..metrics import Meter
 from ..models import CacheUse, Hit, MemoryItem, SearchResult, utc_now
 from ..scope import Filter
-from ..store.contract import FeedPosition, SearchSnapshot
 from ..store.store import Store
+from ..store.write_set import FeedPosition, SearchSnapshot
 from .accesses import Accesses
 from .hits import KeptResult, as_they_were, hit, matched_terms
 from .names import by_name, name_question, unnamed

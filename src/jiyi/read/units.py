@@ -9,7 +9,7 @@ from pydantic import Field
 from ..languages.words import language
 from ..models import MemoryItem, SourceMessage, Value
 from ..roles import is_instruction
-from ..store.units import StoredUnit
+from ..store.repositories.messages import StoredUnit
 from ..text.fence import strip_context
 from ..text.passages import summarise
 

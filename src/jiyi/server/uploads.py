@@ -21,7 +21,7 @@ from ..errors import InvalidInput, JiyiError, NotFound, UserErased
 from ..ids import new_id
 from ..memory import Memory
 from ..models import ImportReport, utc_now
-from ..store.erasures import NEVER
+from ..store.repositories.change_feed import NEVER
 from ..transfer.export import replace_file
 from ..transfer.imports import MemoryImportReport
 from ..transfer.readers import kind_of

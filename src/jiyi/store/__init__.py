@@ -48,7 +48,7 @@ def location_of(where: str | Path | None) -> str:
 
 def _postgres(url: str, settings: Settings) -> Store:
     try:
-        from .postgres import PostgresDatabase
+        from .postgres.postgres_database import PostgresDatabase
     except ImportError as error:
         if (error.name or "").partition(".")[0] != "asyncpg":
             raise

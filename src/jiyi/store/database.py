@@ -1,34 +1,46 @@
-"""Sessions and transactions of a SQL database, bulk inserts, and values made from rows."""
+"""Transactions of a SQL database, repositories over them, bulk inserts, and values made from rows.
+
+A transaction is a plain function over SQLAlchemy's `Session`. It awaits nothing, so that nobody can wait for a network
+while holding a lock: SQLite runs it in a thread, PostgreSQL by `AsyncConnection.run_sync`.
+"""
 
 import asyncio
 from abc import ABC, abstractmethod
 from collections import defaultdict
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
+from contextlib import aclosing
 from datetime import datetime
 from functools import cache, wraps
 from pathlib import Path
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any, Concatenate, Literal, ParamSpec, TypeVar, cast, overload
 
-from sqlalchemy import Table
+from sqlalchemy import Connection, CursorResult, Engine, Insert, Table, UpdateBase, insert
+from sqlalchemy.orm import Session
 
 from ..forks import Owner
 from ..models import Value, utc_now
-from .contract import Advance, StoreInfo
-from .session import Read, Rows, Session, Values
-from .tables import ChangeRow
-from .types import METADATA, Base
+from .schema.columns import METADATA, Base
+from .schema.tables import ChangeRow
+from .write_set import Advance, StoreInfo
 
 T = TypeVar("T")
 P = ParamSpec("P")
 
-Work = Callable[[Session], Coroutine[Any, Any, T]]
+Work = Callable[[Session], T]
+Values = dict[str, Any]
+Columns = tuple[Any, ...]  # of a row of a whole table
 
 PAGE_SIZE = 4_000_000  # characters; a page that has more ends, and the next one continues
 
 
+def open_session(bind: Engine | Connection) -> Session:
+    """Return a session that sends nothing by itself, and whose objects stay readable after its end."""
+    options = {"synchronize_session": False}  # there are no objects to be kept in step: reads return rows
+    return Session(bind, autoflush=False, expire_on_commit=False, execution_options=options)
+
+
 class Database(ABC):
-    """A SQL database: sessions that read, transactions that write, and what dialects do differently."""
+    """A SQL database: functions that read, transactions that write, and what dialects do differently."""
 
     has_pgvector = False  # vectors of very large users can stay in the database
 
@@ -60,7 +72,7 @@ class Database(ABC):
     async def vacuum(self) -> list[str]:
         """Rewrite the database without deleted rows while others wait; return what is left, and what removes it."""
 
-    async def writers(self, session: Session) -> frozenset[str]:
+    def writers(self, session: Session) -> frozenset[str]:
         """Return the running transactions that may have numbers of the change feed below the newest visible one."""
         return frozenset()  # SQLite has one writer at a time, so numbers are in the order of commits
 
@@ -70,46 +82,41 @@ class Database(ABC):
     async def count_rows(self, added: int) -> None:  # noqa: B027 - SQLite plans without counts
         """Have the database count its rows if these memories are many for it, so that it plans its reads well."""
 
-    @abstractmethod
-    def reading(self, user_id: str | None) -> AbstractAsyncContextManager[Session]:
-        """Open a session that reads the rows of one user, or of all users. Driver errors become Jiyi's errors."""
-
-    async def select(self, user_id: str | None, *reads: Read) -> list[Rows]:
-        """Run statements that only read, and return their rows. Faster than a session where there is a faster way."""
-        async with self.reading(user_id) as session:
-            return await session.select(*reads)
-
     def version(self) -> int | None:
         """Return a number that stays the same while nobody commits; None if that takes as long as a read."""
         return None
 
-    @abstractmethod
-    def snapshot(self, user_id: str | None) -> AbstractAsyncContextManager[Session]:
-        """Open a session that reads a snapshot: later commits are not visible in it."""
-
-    @abstractmethod
-    def writing(self, users: Sequence[str]) -> AbstractAsyncContextManager[Session]:
-        """Open a transaction that holds the write lock of these users and commits at the end. Without users it may only
-        change rows that are nobody's memory, such as the state of jobs."""
+    async def read(self, user_id: str | None, work: Work[T]) -> T:
+        """Run a function that reads the rows of one user, or of all users; each statement sees the newest commit.
+        Driver errors become Jiyi's errors. It runs to its end even if the caller is cancelled: a connection is given
+        back without a running statement."""
+        return await self._read(user_id, work)
 
     async def write(self, users: Sequence[str], work: Work[T]) -> T:
-        """Run one transaction to its end even if the caller is cancelled: half of one would hold the lock."""
-
-        done = await asyncio.shield(self._begin(self._transaction(users, work)))
+        """Run a function in one transaction with the write lock of these users, to its end even if the caller is
+        cancelled: half of one would hold the lock. Without users it may only change rows that are nobody's memory,
+        such as the state of jobs."""
+        done = await self._write(users, work)
         self.after_write(users)
         return done
 
-    async def _transaction(self, users: Sequence[str], work: Work[T]) -> T:
-        async with self.writing(users) as session:
-            return await work(session)
+    async def snapshot(self, user_id: str | None, work: Work[T]) -> T:
+        """Run a function that reads a snapshot: later commits are not visible in it."""
+        async with aclosing(self.pages(user_id, lambda session: iter([work(session)]))) as pages:
+            return await anext(pages)
 
-    async def read(self, user_id: str | None, work: Work[T]) -> T:
-        """Run work that only reads."""
-        async with self.reading(user_id) as session:
-            return await work(session)
+    @abstractmethod
+    def pages(self, user_id: str | None, work: Work[Iterator[T]]) -> AsyncGenerator[T, None]:
+        """Yield what a plain generator makes of one snapshot, page by page, however long the caller takes for each."""
 
-    def _begin(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
-        """Start a task that continues if its caller is cancelled; `close` waits for it."""
+    @abstractmethod
+    def _read(self, user_id: str | None, work: Work[T]) -> Awaitable[T]: ...
+
+    @abstractmethod
+    def _write(self, users: Sequence[str], work: Work[T]) -> Awaitable[T]: ...
+
+    def _begin(self, work: Awaitable[T]) -> asyncio.Future[T]:
+        """Start something that continues if its caller is cancelled; `close` waits for it."""
         task = asyncio.ensure_future(work)
         self._unfinished.add(task)
         task.add_done_callback(self._finished)
@@ -129,31 +136,63 @@ class Repository:
 
 
 R = TypeVar("R", bound=Repository)
-Statements = Callable[Concatenate[R, Session, P], Coroutine[Any, Any, T]]
+Plain = Callable[Concatenate[R, Session, P], T]
 Method = Callable[Concatenate[R, P], Coroutine[Any, Any, T]]
 
 
-def writes(*users: str) -> Callable[[Statements[R, P, T]], Method[R, P, T]]:
-    """Run a method in one transaction, with the write lock of these users; of its first argument's if it is `*`."""
+@overload
+def reads(work: Plain[R, P, T], /) -> Method[R, P, T]: ...
+@overload
+def reads(*, everybody: Literal[True]) -> Callable[[Plain[R, P, T]], Method[R, P, T]]: ...
+def reads(work: Any = None, /, *, everybody: bool = False) -> Any:
+    """Make a method of a plain function that reads the rows of a user, its first argument or the `user_id` of that, or
+    the rows of everybody."""
 
-    def decorate(work: Statements[R, P, T]) -> Method[R, P, T]:
+    def decorate(work: Plain[R, P, T]) -> Method[R, P, T]:
         @wraps(work)
         async def method(self: R, /, *args: P.args, **kwargs: P.kwargs) -> T:
-            locked = [str(args[0])] if users == (ITS_USER,) else users
-            return await self._database.write(locked, lambda session: work(self, session, *args, **kwargs))
+            user_id = None if everybody else _user_of(args, kwargs)
+            return await self._database.read(user_id, lambda session: work(self, session, *args, **kwargs))
 
         return method
 
-    return decorate
+    return decorate if work is None else decorate(work)
 
 
-ITS_USER = "*"  # the first argument of the method
+@overload
+def writes(work: Plain[R, P, T], /) -> Method[R, P, T]: ...
+@overload
+def writes(*, locks: Sequence[str]) -> Callable[[Plain[R, P, T]], Method[R, P, T]]: ...
+def writes(work: Any = None, /, *, locks: Sequence[str] | None = None) -> Any:
+    """Make a method of a plain function that runs in one transaction, with the write lock of a user, its first argument
+    or the `user_id` of that, or with these locks."""
+
+    def decorate(work: Plain[R, P, T]) -> Method[R, P, T]:
+        @wraps(work)
+        async def method(self: R, /, *args: P.args, **kwargs: P.kwargs) -> T:
+            users = [str(_user_of(args, kwargs))] if locks is None else locks
+            return await self._database.write(users, lambda session: work(self, session, *args, **kwargs))
+
+        return method
+
+    return decorate if work is None else decorate(work)
+
+
+def _user_of(args: Sequence[Any], kwargs: Values) -> str | None:
+    first = args[0] if args else kwargs["user_id"]
+    user_id: str | None = first if first is None or isinstance(first, str) else first.user_id
+    return user_id
 
 
 def chunks(values: Sequence[T], size: int = 500) -> Iterator[Sequence[T]]:
     """Split a sequence into parts that fit into one IN list."""
     for start in range(0, len(values), size):
         yield values[start : start + size]
+
+
+def count_changed(session: Session, statement: UpdateBase) -> int:
+    """Run a statement that changes or removes rows, and return their number."""
+    return cast(CursorResult[Any], session.execute(statement)).rowcount
 
 
 def ids_by_user(keys: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
@@ -195,12 +234,19 @@ class Inserts:
         change = {"user_id": user_id, "action": action, "changed_at": at or utc_now()}
         self.add(ChangeRow, ({**change, "memory_id": memory_id} for memory_id in memory_ids))
 
-    async def run(self, session: Session) -> None:
+    def run(self, session: Session) -> None:
         """Insert everything, referenced tables first."""
+        connection = session.connection()
         for table in _tables():
             rows = self._rows.pop(table.name, None)
             if rows:
-                await session.insert(table, rows)
+                connection.execute(_insert(table), rows)
+
+
+@cache
+def _insert(table: Table) -> Insert:
+    """Return the statement, which is built once: every `add` inserts into ten tables."""
+    return insert(table)
 
 
 @cache

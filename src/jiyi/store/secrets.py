@@ -3,11 +3,12 @@ of the server, and a copy or backup has its own."""
 
 from secrets import token_bytes
 
-from sqlalchemy import ColumnClause, Connection, LargeBinary, delete, insert, select
+from sqlalchemy import Connection, LargeBinary, delete, insert, select
+from sqlalchemy.orm import Mapped, mapped_column
 
 from ..errors import StoreError
 from .database import Database, Repository
-from .types import Base, key, required, short_text
+from .schema.columns import Base, short_text
 
 FENCE = "fence"  # key of the marks around recalled text
 BYTES = 32
@@ -18,8 +19,8 @@ class SecretRow(Base):
 
     __tablename__ = "secrets"
 
-    name: ColumnClause[str] = key(short_text(64))
-    value: ColumnClause[bytes] = required(LargeBinary)
+    name: Mapped[str] = mapped_column(short_text(64), primary_key=True)
+    value: Mapped[bytes] = mapped_column(LargeBinary)
 
 
 def renew(connection: Connection) -> None:
@@ -38,8 +39,8 @@ class Secrets(Repository):
     async def fence(self) -> bytes:
         """Return the key of the marks around recalled text."""
         if self._fence is None:
-            async with self._database.reading(None) as session:
-                self._fence = await session.scalar(select(SecretRow.value).where(SecretRow.name == FENCE))
+            stored = select(SecretRow.value).where(SecretRow.name == FENCE)
+            self._fence = await self._database.read(None, lambda session: session.scalar(stored))
         if self._fence is None:
             raise StoreError("the store has lost its secret: the table `secrets` is empty")
         return self._fence

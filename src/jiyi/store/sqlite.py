@@ -4,31 +4,23 @@ import asyncio
 import logging
 import os
 import sqlite3
-from collections.abc import AsyncIterator, Iterable, Sequence
-from contextlib import asynccontextmanager, closing
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
+from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
 
-from sqlalchemy import (
-    URL,
-    Connection,
-    Engine,
-    create_engine,
-    distinct,
-    event,
-    func,
-    select,
-)
+from sqlalchemy import URL, Connection, Engine, create_engine, event
+from sqlalchemy.orm import Session
 
-from ..durable import make_folder
 from ..errors import NotAStore, StoreError, StoreUnavailable
-from . import schema, secrets
-from .contract import CLOSED, Advance, StoreInfo
-from .database import Database, Work
-from .session import Read, Rows, Session
-from .sqlite_plain import PlainStatements, TakesLong
-from .tables import MemoryRow
-from .thread_session import NO_FORK, LoopSession, ThreadSession, run_to_end, translated
+from ..forks import NoFork
+from . import secrets
+from .database import Database, Work, open_session
+from .schema import migrate as schema
+from .sqlite_files import create_private, translated
+from .write_set import CLOSED, Advance, StoreInfo
 
 PRAGMAS = (
     "PRAGMA page_size = 8192",  # for a new file; a page of 4096 bytes holds only one vector
@@ -44,7 +36,7 @@ BEGIN_TO_READ = "BEGIN"  # a snapshot from the first statement on
 BEGIN_TO_WRITE = "BEGIN IMMEDIATE"
 EMPTY_LOG = "PRAGMA wal_checkpoint(TRUNCATE)"
 PATIENCE = "PRAGMA busy_timeout = {:.0f}"  # milliseconds
-LOOP_READS_S = 0.01  # more is read by a thread
+READERS = 2  # threads: a long read keeps nobody waiting, and more would only keep the event loop from its turn
 SHORT_WAIT_S = 0.2  # for a reader, while writers wait
 LONGEST_PAUSE_S = 30.0
 REWRITE = "VACUUM"
@@ -54,6 +46,8 @@ EXAMINE = ("PRAGMA integrity_check", "PRAGMA foreign_key_check")
 REWRITE_UP_TO = 256 << 20  # bytes; a larger file is rewritten when all of a user is deleted
 
 T = TypeVar("T")
+
+NO_FORK = NoFork()  # around all calls of SQLite: it has locks for the whole process
 
 # Open files by database, with the process that has opened them. SQLite keeps the locks of a file for the whole process,
 # and a fork copies these notes but not the locks: a new connection there waits for ever, or believes to hold locks.
@@ -69,16 +63,14 @@ class SqliteDatabase(Database):
         super().__init__()
         self.path = path
         self._busy_timeout_s = busy_timeout_s
-        self._engines: dict[str | None, Engine] = {}  # by the statement that begins a transaction
-        # Of work in threads, by the same statement: one from the pool costs more than `BEGIN`.
-        self._connections: dict[str | None, Connection] = {}
-        self._reader = SqliteReader(path)
+        self._engine: Engine | None = None
+        self._commits = CommitCounter(path)
         self._cleaning: asyncio.Task[None] | None = None  # retries while a reader keeps the log busy
         self._scraps = False  # rows were deleted since the file was last rewritten
         # SQLite has one writer at a time; tasks of this process queue here rather than in SQLite's busy loop.
-        self._writer = asyncio.Lock()
-        # More threads would only keep the event loop from its turn.
-        self._readers = asyncio.Semaphore(1)
+        self._writer, self._readers = _threads()
+        self._idle: dict[str | None, list[Session]] = {None: [], BEGIN_TO_WRITE: []}  # by the beginning of transactions
+        self._log = path.with_name(path.name + "-wal")
         self._file: tuple[int, int] | None = None  # device and inode of the opened file
         self._logged = False  # it has a write-ahead log
 
@@ -94,18 +86,17 @@ class SqliteDatabase(Database):
     @NO_FORK
     def _prepare(self) -> None:
         """Open the file; create or migrate the schema."""
-        _create_private(self.path)
+        create_private(self.path)
         self._note_open()
-        engine = _engine(self.path, self._busy_timeout_s)
-        self._engines = {begin: engine.execution_options(begin=begin) for begin in (BEGIN_TO_READ, BEGIN_TO_WRITE)}
-        self._engines[None] = engine
+        self._engine = engine = _engine(self.path, self._busy_timeout_s)
         with engine.connect() as connection:
             found = schema.version(connection, self.path)
             mode = connection.exec_driver_sql(WRITE_AHEAD)  # only after the file is known to be ours
             self._logged = mode.scalar() == "wal"
         self._file = _identity(self.path)
         if found != schema.HEAD:
-            with self._started(BEGIN_TO_WRITE).begin() as connection:
+            with engine.begin() as connection:
+                _begin(connection, BEGIN_TO_WRITE)
                 schema.prepare(connection, self.path)
 
     def _note_open(self) -> None:
@@ -123,17 +114,24 @@ class SqliteDatabase(Database):
             self._cleaning.cancel()
             await asyncio.gather(self._cleaning, return_exceptions=True)
         await super().close()
-        if self._engines:
+        if self._engine is not None:
             if self._scraps and _identity(self.path) == self._file and self.path.stat().st_size <= REWRITE_UP_TO:
                 await self._clean(rewrite=True)
-            for connection in self._connections.values():
-                connection.close()
-            self._connections = {}
+            await asyncio.to_thread(self._end_threads)
             self._started().dispose()
-            self._engines = {}
-        self._reader.close()
+            self._engine = None
+        self._commits.close()
         if _open_files.get(id(self), (None,))[0] == os.getpid():
             del _open_files[id(self)]
+
+    def _end_threads(self) -> None:
+        """Wait for transactions whose callers were cancelled; close the sessions."""
+        for threads in (self._writer, self._readers):
+            threads.shutdown()
+        self._writer, self._readers = _threads()  # it may be opened again
+        for idle in self._idle.values():
+            while idle:
+                _close(idle.pop())
 
     async def info(self) -> StoreInfo:
         files = [self.path, *(self.path.with_name(self.path.name + suffix) for suffix in ("-wal", "-shm"))]
@@ -170,7 +168,8 @@ class SqliteDatabase(Database):
             connection.exec_driver_sql(COPY, (str(path),))
         copied = _engine(path, self._busy_timeout_s)
         try:
-            with copied.execution_options(begin=BEGIN_TO_WRITE).begin() as connection:
+            with copied.begin() as connection:
+                _begin(connection, BEGIN_TO_WRITE)
                 secrets.renew(connection)
         finally:
             copied.dispose()
@@ -180,8 +179,7 @@ class SqliteDatabase(Database):
         left = []
         try:
             with translated(self.path):
-                async with self._writer:
-                    busy = await asyncio.shield(self._begin(asyncio.to_thread(self._empty_log, rewrite=rewrite)))
+                busy = await self._thread(self._writer, self._empty_log, rewrite)
             if busy:
                 left.append("deleted text stays in the write-ahead log while somebody reads; it is tried again")
         except StoreError as error:
@@ -191,7 +189,7 @@ class SqliteDatabase(Database):
         return left
 
     @NO_FORK
-    def _empty_log(self, *, rewrite: bool) -> bool:
+    def _empty_log(self, rewrite: bool) -> bool:
         """Empty the log, and rewrite the file if asked to; return True if a reader still needs the log."""
         with self._started().connect() as connection:
             if rewrite:
@@ -206,96 +204,76 @@ class SqliteDatabase(Database):
     async def _clean_later(self, *, rewrite: bool) -> None:
         """Retry until no reader needs the deleted pages."""
         pause = SHORT_WAIT_S
-        while self._engines:
+        while self._engine is not None:
             await asyncio.sleep(pause)
             if not await self._clean(rewrite=rewrite):
                 return
             pause = min(2 * pause, LONGEST_PAUSE_S)
 
-    @asynccontextmanager
-    async def reading(self, user_id: str | None) -> AsyncIterator[Session]:
-        self._same_file()
-        async with self._session(None) as session:
-            yield session
-
-    async def select(self, user_id: str | None, *reads: Read) -> list[Rows]:
-        self._same_file()
-        self._started()
-        try:
-            return self._reader.rows(reads)
-        except (
-            sqlite3.Error,
-            UnicodeDecodeError,
-            TakesLong,
-        ):  # locked, for example: a thread waits, or raises our error
-            return await super().select(user_id, *reads)
-
     def version(self) -> int | None:
         self._same_file()
         try:
-            return self._reader.version() if self._started() else None
-        except sqlite3.Error:  # `select` waits, or raises Jiyi's error
+            return self._commits.number() if self._started() else None
+        except sqlite3.Error:  # a read waits, or raises Jiyi's error
             return None
 
-    @asynccontextmanager
-    async def snapshot(self, user_id: str | None) -> AsyncIterator[Session]:
-        async with self._session(BEGIN_TO_READ) as session:
-            yield session
-
-    @asynccontextmanager
-    async def writing(self, users: Sequence[str]) -> AsyncIterator[Session]:
-        async with self._writer, self._session(BEGIN_TO_WRITE) as session:
-            yield session
-            self._same_file(committing=True)
-
-    @asynccontextmanager
-    async def _session(self, begin: str | None) -> AsyncIterator[Session]:
-        """Open a session of the event loop; its transaction commits unless something is raised."""
-        with translated(self.path):
-            with NO_FORK:
-                connection = self._started(begin).connect()
-            session = LoopSession(connection)
-            try:
-                if begin is not None:
-                    await session.run(connection.begin)
-                yield session
-                if begin is not None:
-                    await session.run(connection.commit)
-            finally:
-                await asyncio.shield(self._begin(session.close()))
-
-    async def read(self, user_id: str | None, work: Work[T]) -> T:
+    def _read(self, user_id: str | None, work: Work[T]) -> Awaitable[T]:
         self._same_file()
-        self._started()
-        return await asyncio.shield(self._begin(self._read_in_thread(work)))
+        return self._thread(self._readers, self._run, work, None)
 
-    async def _read_in_thread(self, work: Work[T]) -> T:
-        async with self._readers:
-            return await asyncio.to_thread(self._in_thread, work)
+    def _write(self, users: Sequence[str], work: Work[T]) -> Awaitable[T]:
+        return self._thread(self._writer, self._run, work, BEGIN_TO_WRITE)
 
-    async def _transaction(self, users: Sequence[str], work: Work[T]) -> T:
+    def _thread(self, threads: ThreadPoolExecutor, work: Callable[..., T], *args: Any) -> Awaitable[T]:
+        """Run something in a thread; once begun it goes on there if the caller is cancelled."""
         self._started()
-        async with self._writer:
-            return await asyncio.to_thread(self._in_thread, work, BEGIN_TO_WRITE)
+        return asyncio.get_running_loop().run_in_executor(threads, work, *args)
+
+    async def pages(self, user_id: str | None, work: Work[Iterator[T]]) -> AsyncGenerator[T, None]:
+        with translated(self.path):
+            session = open_session(self._started())
+            reading: asyncio.Future[list[T]] | None = None
+            try:
+                pages = await asyncio.to_thread(self._run_snapshot, work, session)
+                while True:
+                    reading = self._begin(asyncio.to_thread(NO_FORK(lambda: list(islice(pages, 1)))))
+                    page = await asyncio.shield(reading)
+                    if not page:
+                        return
+                    yield page[0]
+            finally:
+                await asyncio.shield(self._begin(_close_after(reading, session)))
 
     @NO_FORK
-    def _in_thread(self, work: Work[T], begin: str | None = None) -> T:
+    def _run(self, work: Work[T], begin: str | None) -> T:
+        """Run a function in this thread, in a session that is kept: opening one takes longer than most reads. A
+        transaction commits unless something is raised; without one, each statement sees the newest commit."""
         with translated(self.path):
-            connection = self._connections.pop(begin, None) or self._started().connect()
-            driver: Any = connection.connection.dbapi_connection
+            idle = self._idle[begin]
+            session = idle.pop() if idle else open_session(self._started().connect())
             try:
                 if begin is not None:
-                    driver.execute(begin)
-                done = run_to_end(work(ThreadSession(connection)))
+                    _begin(session.connection(), begin)
+                done = work(session)
                 if begin is not None:
                     self._same_file(committing=True)
-                connection.commit()  # of SQLAlchemy's own transaction, if one of its statements has begun it
-                driver.commit()
+                    session.commit()
             except BaseException:
-                connection.close()
+                _close(session)
                 raise
-            self._connections[begin] = connection
+            idle.append(session)
             return done
+
+    @NO_FORK
+    def _run_snapshot(self, work: Work[T], session: Session) -> T:
+        _begin(session.connection(), BEGIN_TO_READ)
+        return work(session)
+
+    @contextmanager
+    def session(self) -> Iterator[Session]:
+        """Open a session for this thread, to read."""
+        with NO_FORK, translated(self.path), open_session(self._started()) as session:
+            yield session
 
     def _same_file(self, *, committing: bool = False) -> None:
         """Raise if the file, or the log of a commit, is gone: what is written to a removed file is lost."""
@@ -308,13 +286,18 @@ class SqliteDatabase(Database):
 
     def _has_log(self) -> bool:
         """Return False if the write-ahead log of the open file was removed: it has the newest part of the store."""
-        return not self._logged or self.path.with_name(self.path.name + "-wal").exists()
+        return not self._logged or self._log.exists()
 
-    def _started(self, begin: str | None = None) -> Engine:
-        if not self._engines:
+    def _started(self) -> Engine:
+        if self._engine is None:
             raise StoreError(CLOSED)
         self.owner.check()
-        return self._engines[begin]
+        return self._engine
+
+
+def _threads() -> tuple[ThreadPoolExecutor, ThreadPoolExecutor]:
+    """Return the threads of writers and of readers; they begin when they are used."""
+    return ThreadPoolExecutor(1, "jiyi-writer"), ThreadPoolExecutor(READERS, "jiyi-reader")
 
 
 def _engine(path: Path, busy_timeout_s: float) -> Engine:
@@ -334,13 +317,13 @@ def _engine(path: Path, busy_timeout_s: float) -> Engine:
             cursor.execute(pragma)
         cursor.close()
 
-    @event.listens_for(engine, "begin")
-    def begin(connection: Connection) -> None:
-        statement = connection.get_execution_options().get("begin")
-        if statement is not None:
-            connection.exec_driver_sql(statement)
-
     return engine
+
+
+def _begin(connection: Connection, statement: str) -> None:
+    """Begin a transaction. An event of SQLAlchemy would make all statements slower, and so would its `exec_driver_sql`
+    this one."""
+    connection.connection.cursor().execute(statement)
 
 
 def _identity(path: Path) -> tuple[int, int] | None:
@@ -374,54 +357,39 @@ def take_away_log(path: Path) -> None:
         raise StoreUnavailable(f"{path} is in use and cannot be replaced: stop what has it open ({error})") from error
 
 
-def counted(path: Path) -> tuple[int, int]:
-    """Count users and active memories of a file without changing it."""
-    where = URL.create("sqlite", database=f"file:{path.absolute()}", query={"mode": "ro", "uri": "true"})
-    engine = create_engine(where)
-    active = select(func.count(), func.count(distinct(MemoryRow.user_id))).where(MemoryRow.status == "active")
-    try:
-        with translated(path), engine.connect() as connection:
-            memories, users = connection.execute(active).one()
-    finally:
-        engine.dispose()
-    return users, memories
-
-
-def _create_private(path: Path) -> None:
-    """Create a file that only its owner can read."""
-    if path.is_dir():
-        raise StoreError(f"{path} is a folder: name a file in it, such as {path / 'memory.db'}")
-    try:
-        make_folder(path.parent)
-        os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
-    except OSError as error:
-        raise StoreUnavailable(f"{path} cannot be opened for writing: {error.strerror}") from error
-
-
-class SqliteReader:
-    """One connection, used by the event loop itself: the statements take less time than a switch to a thread. It never
-    waits for a lock, and never reads for long, but raises; a read sees the newest commit."""
+class CommitCounter:
+    """One connection, used by the event loop itself: asking for a number takes less time than a switch to a thread. It
+    never waits for a lock, but raises."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._connection: sqlite3.Connection | None = None
 
     @NO_FORK
-    def rows(self, reads: Iterable[Read]) -> list[Rows]:
-        return PlainStatements(self._opened()).rows(reads, most_s=LOOP_READS_S)
-
-    @NO_FORK
-    def version(self) -> int:
+    def number(self) -> int:
         """Return a number that stays the same while nobody commits."""
-        return int(self._opened().execute(VERSION).fetchone()[0])
-
-    def _opened(self) -> sqlite3.Connection:
         if self._connection is None:
             self._connection = sqlite3.connect(self._path, timeout=0, isolation_level=None)
             self._connection.execute(READ_ONLY)
-        return self._connection
+        return int(self._connection.execute(VERSION).fetchone()[0])
 
     def close(self) -> None:
         if self._connection is not None:
             self._connection.close()
             self._connection = None
+
+
+async def _close_after(reading: asyncio.Future[Any] | None, session: Session) -> None:
+    """Close a session as soon as no thread uses it."""
+    if reading is not None:
+        await asyncio.gather(reading, return_exceptions=True)
+    with NO_FORK:
+        session.close()
+
+
+def _close(session: Session) -> None:
+    """Close a session and its connection."""
+    connection = session.get_bind()
+    session.close()
+    if isinstance(connection, Connection):
+        connection.close()

@@ -1,89 +1,58 @@
 """The store: repositories over one SQL database. Every call names its user; none can reach another user's rows."""
 
-from __future__ import annotations
-
-from importlib import import_module
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from .additions import Additions
-    from .changes import Changes
-    from .checks import Checks
-    from .contract import StoreInfo
-    from .database import Database
-    from .deletions import Deletions
-    from .edits import Edits, History
-    from .entries import IndexEntries
-    from .erasures import Erasures
-    from .files import Files
-    from .jobs import Jobs
-    from .keys import Keys
-    from .maintenance import Maintenance
-    from .memories import Memories
-    from .messages import Messages
-    from .overview import Overviews
-    from .projected import ProjectedMemories
-    from .projections import Projections
-    from .record_io import Records
-    from .relations import Relations
-    from .secrets import Secrets
-    from .synonyms import Synonyms
-    from .units import Units
-    from .usage import LlmUsage, Recalls, Statistics
-
-# Modules of repositories that are not in the module of their own name.
-MODULES = {
-    "history": "edits",
-    "llm_usage": "usage",
-    "overviews": "overview",
-    "recalls": "usage",
-    "records": "record_io",
-    "statistics": "usage",
-}
+from .database import Database
+from .repositories.additions import Additions
+from .repositories.change_feed import Changes, Erasures
+from .repositories.deletions import Deletions
+from .repositories.index_entries import IndexEntries
+from .repositories.index_rows import IndexRows
+from .repositories.job_queue import Jobs
+from .repositories.key_rows import Keys
+from .repositories.link_rows import Relations, Synonyms
+from .repositories.memories import Memories
+from .repositories.messages import Messages, Units
+from .repositories.overview_rows import LlmUsage, Overviews, Recalls, Statistics
+from .repositories.revisions import Edits, History
+from .secrets import Secrets
+from .upkeep.aged_rows import Maintenance
+from .upkeep.engine_rows import ProjectedMemories, Projections
+from .upkeep.file_rows import Files
+from .upkeep.integrity import Checks
+from .upkeep.row_export import Records
+from .write_set import StoreInfo
 
 
 class Store:
-    """All repositories of one database. Each is loaded when it is first used: a search needs a third of them."""
-
-    additions: Additions
-    changes: Changes
-    checks: Checks
-    deletions: Deletions
-    edits: Edits
-    entries: IndexEntries
-    erasures: Erasures
-    files: Files
-    history: History
-    jobs: Jobs
-    keys: Keys
-    llm_usage: LlmUsage
-    maintenance: Maintenance
-    memories: Memories
-    messages: Messages
-    projected: ProjectedMemories
-    projections: Projections
-    overviews: Overviews
-    recalls: Recalls
-    records: Records
-    relations: Relations
-    secrets: Secrets
-    statistics: Statistics
-    synonyms: Synonyms
-    units: Units
+    """All repositories of one database."""
 
     def __init__(self, database: Database) -> None:
         self.database = database
-
-    if not TYPE_CHECKING:
-
-        def __getattr__(self, name: str) -> object:
-            kind = Store.__annotations__.get(name)
-            if kind is None:
-                raise AttributeError(f"the store has no {name}", name=name, obj=self)
-            module = import_module(f".{MODULES.get(name, name)}", __package__)
-            repository = getattr(module, kind)(self.database)
-            setattr(self, name, repository)
-            return repository
+        self.additions = Additions(database)
+        self.changes = Changes(database)
+        self.checks = Checks(database)
+        self.deletions = Deletions(database)
+        self.edits = Edits(database)
+        self.entries = IndexEntries(database)
+        self.erasures = Erasures(database)
+        self.files = Files(database)
+        self.history = History(database)
+        self.index_rows = IndexRows(database)
+        self.jobs = Jobs(database)
+        self.keys = Keys(database)
+        self.llm_usage = LlmUsage(database)
+        self.maintenance = Maintenance(database)
+        self.memories = Memories(database)
+        self.messages = Messages(database)
+        self.projected = ProjectedMemories(database)
+        self.projections = Projections(database)
+        self.overviews = Overviews(database)
+        self.recalls = Recalls(database)
+        self.records = Records(database)
+        self.relations = Relations(database)
+        self.secrets = Secrets(database)
+        self.statistics = Statistics(database)
+        self.synonyms = Synonyms(database)
+        self.units = Units(database)
 
     async def start(self) -> None:
         """Connect, and create or migrate the schema."""

@@ -99,16 +99,16 @@ def _replace_store_file(copy: Path, target: Path, force: bool) -> None:
 
 
 async def _fill_database(copy: Path, store: Store, force: bool, settings: Settings, progress: Progress) -> str:
-    from ..store import open_store
-    from ..store.copying import is_empty, replace
+    from ..store.sqlite import SqliteDatabase
+    from ..store.upkeep.row_copies import is_empty, replace
 
-    source = open_store(copy, settings)
+    source = SqliteDatabase(copy, busy_timeout_s=settings.busy_timeout_s)
     try:
         await source.start()
         await store.start()
         if not force and not await is_empty(store.database):
             raise InvalidInput("where", "is not empty: name an empty database, or allow replacing it")
-        await replace(source.database, store.database, progress)
+        await replace(source, store.database, progress)
         return (await store.info()).url
     finally:
         await source.close()
@@ -116,7 +116,7 @@ async def _fill_database(copy: Path, store: Store, force: bool, settings: Settin
 
 
 def _report(path: Path, store: str) -> BackupReport:
-    from ..store.sqlite import counted
+    from ..store.sqlite_files import counted
 
     users, memories = counted(path)
     return BackupReport(path=str(path), store=store, users=users, memories=memories, size_bytes=path.stat().st_size)

@@ -21,8 +21,8 @@ from ..ids import new_id
 from ..languages.words import normalise
 from ..models import MemoryItem, Value, utc_now
 from ..scope import Filter
-from ..store.records import EXPORT, VERSION, Line, MemoryRecord, MessageRecord
 from ..store.store import Store
+from ..store.upkeep.export_records import EXPORT, VERSION, Line, MemoryRecord, MessageRecord
 
 Progress = Callable[[str, int, int], None]  # step, done, total
 

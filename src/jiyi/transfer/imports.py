@@ -17,10 +17,10 @@ from .. import validation
 from ..errors import InvalidInput
 from ..keep.verify import expected_hash, expected_slot
 from ..models import ImportReport, Receipt, ReceiptState, Value
-from ..store.contract import IndexEntry
-from ..store.record_io import Arriving
-from ..store.records import Line, MemoryRecord, Record
 from ..store.store import Store
+from ..store.upkeep.export_records import Line, MemoryRecord, Record
+from ..store.upkeep.row_export import Arriving
+from ..store.write_set import IndexEntry
 from ..write.accept import accept
 from ..write.index import KeywordRules, index_entry
 from .export import Progress

@@ -22,7 +22,7 @@ async def migrate_store(
     """
     from ..settings import load_settings
     from ..store import open_store
-    from ..store.copying import migrate
+    from ..store.upkeep.row_copies import migrate
 
     settings = settings or load_settings()
     old, new = open_store(source, settings), open_store(target, settings)

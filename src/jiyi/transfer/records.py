@@ -11,7 +11,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 from .. import validation
 from ..errors import InvalidInput
 from ..models import CandidateMemory, Message
-from ..store.records import Line
+from ..store.upkeep.export_records import Line
 from .sources import Source, Values, json_values, open_text
 
 # Reasons to skip a message.

@@ -21,8 +21,8 @@ from ..ids import identity, new_id
 from ..models import SENT_AT_ALIASES, CandidateMemory, Message, Value
 from ..roles import is_instruction
 from ..scope import Scope
-from ..store.contract import Follows, NewMessage, StoredMessage
-from ..store.store import Store
+from ..store.repositories.additions import Start
+from ..store.write_set import Follows, NewMessage, StoredMessage
 
 MESSAGE_KEYS = frozenset({"role", "content", "speaker", "name", "sent_at", *SENT_AT_ALIASES})
 
@@ -123,30 +123,30 @@ def _validated(argument: str, kind: type[V], entry: Mapping[str, Any]) -> V:
 
 
 async def identify(
-    given: Sequence[Message], place: Scope, sent_at: datetime, store: Store
-) -> tuple[list[NewMessage], Follows | None, list[StoredMessage] | None]:
-    """Return the messages, stored ones as `StoredMessage`; the message they must follow, if the order decided; and the
-    newest messages of the scope, if they were read."""
-    hashes = await threads.run(sum(len(message.text) for message in given), _hashes, given, place)
-    hashed = list(filter(None, hashes))
-    found = await store.messages.by_hash(place.user_id, hashed) if hashed else []
-    known = {message.dedupe_hash: message for message in found}
-    follows, tail = None, None
+    given: Sequence[Message], hashes: Sequence[str | None], sent_at: datetime, start: Start
+) -> tuple[list[NewMessage], Follows | None]:
+    """Return the messages, stored ones as `StoredMessage`, and the message they must follow, if the order decided."""
+    known = {message.dedupe_hash: message for message in start.delivered}
+    follows, tail = None, start.tail
     by_order: dict[int, StoredMessage] = {}
-    if len(hashed) < len(given):
-        tail = await store.messages.tail(place, max(LOOK_BACK, 2 * len(given)))
+    if tail is not None:
         follows = Follows(tail[-1].id if tail else None)
         likes = [_like(message) for message in given], [_like(message) for message in tail]
-        start = await threads.run(len(given) + len(tail), _where, *likes)
-        by_order = dict(enumerate(tail[start:])) if start is not None else {}
+        position = await threads.run(len(given) + len(tail), _where, *likes)
+        by_order = dict(enumerate(tail[position:])) if position is not None else {}
     messages: list[NewMessage] = []
     for at, (message, dedupe_hash) in enumerate(zip(given, hashes, strict=True)):
         stored = by_order.get(at) if dedupe_hash is None else known.get(dedupe_hash)
         messages.append(stored or _new(message, dedupe_hash, sent_at))
-    return messages, follows, tail
+    return messages, follows
 
 
-def _hashes(given: Sequence[Message], place: Scope) -> list[str | None]:
+def looked_back(hashes: Sequence[str | None]) -> int:
+    """Return the number of earlier messages that are needed to recognise those with an id or a time, and others."""
+    return max(LOOK_BACK, 2 * len(hashes)) if None in hashes else 0
+
+
+def message_hashes(given: Sequence[Message], place: Scope) -> list[str | None]:
     """Return the identity of each message with an id or a time; equal messages are numbered."""
     seen: Counter[str] = Counter()
     hashes: list[str | None] = []

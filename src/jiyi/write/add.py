@@ -21,10 +21,11 @@ from ..metrics import Meter
 from ..models import Receipt, ReceiptState, utc_now
 from ..scope import Scope
 from ..settings import ExtractionSettings
-from ..store.contract import NO_EFFECTS, Addition, Effects, NewMemory, NewMessage, Stale, StoredMessage, UnitPart
-from ..store.erasures import NEVER
+from ..store.repositories.additions import Start
+from ..store.repositories.change_feed import NEVER
 from ..store.store import Store
-from .accept import Accepted, identify
+from ..store.write_set import NO_EFFECTS, Addition, Effects, NewMemory, NewMessage, Stale, StoredMessage, UnitPart
+from .accept import Accepted, identify, looked_back, message_hashes
 from .build import Context, derived, stated, teller_data, verbatim
 from .derive import HISTORY_MESSAGES, UNIT_MESSAGES, derive
 from .drafts import Draft, Extractor
@@ -95,17 +96,27 @@ async def add(accepted: Accepted, context: Context, *, idempotency_key: str | No
         raise InvalidInput(
             "metadata", f"is stored with each message, {copied:,} characters; the limit is {MOST_COPIED:,}"
         )
-    context = await begun(context, flow.store)
-    request_hash = ""
-    if idempotency_key is not None:  # checked again inside the transaction; here it saves the work
-        size = sum(len(text) for text in accepted.texts())
-        request_hash = await threads.run(size, lambda: identity(repr(accepted), repr(context)))
-        earlier = await flow.store.additions.receipt(context.user_id, idempotency_key, request_hash)
-        if earlier is not None:
-            return earlier
     at = utc_now()
+    size = sum(len(text) for text in accepted.texts())
+    hashes, stateds = await threads.run(size, _prepared, accepted, context, at)
+    request_hash = ""
+    if idempotency_key is not None:
+        request_hash = await threads.run(size, lambda: identity(repr(accepted), repr(context)))
     for _ in range(TRIES):
-        addition = await _derive_addition(accepted, context, at, flow, (idempotency_key, request_hash, actor))
+        start = await flow.store.additions.start(
+            context.place,
+            request=None if idempotency_key is None else (idempotency_key, request_hash),
+            message_hashes=list(filter(None, hashes)),
+            tail=looked_back(hashes),
+            memory_hashes=[memory.dedupe_hash for memory in stateds],
+            now=at,
+        )
+        if start.receipt is not None:  # checked again inside the transaction; here it saves the work
+            return start.receipt
+        if context.epoch is None:
+            context = replace(context, epoch=start.epoch)
+        request = (idempotency_key, request_hash, actor)
+        addition = await _derive_addition(accepted, hashes, stateds, start, context, at, flow, request)
         try:
             receipt = await flow.store.additions.save(addition)
         except Stale:
@@ -120,12 +131,25 @@ async def begun(context: Context, store: Store) -> Context:
     return context if context.epoch is not None else replace(context, epoch=await store.erasures.epoch(context.user_id))
 
 
+def _prepared(accepted: Accepted, context: Context, at: datetime) -> tuple[list[str | None], list[NewMemory]]:
+    """Return the hashes of messages, and the memories of statements."""
+    stateds = merge_equal([stated(candidate, context, at) for candidate in accepted.candidates])
+    return message_hashes(accepted.messages, context.place), stateds
+
+
 async def _derive_addition(
-    accepted: Accepted, context: Context, at: datetime, flow: Flow, request: tuple[str | None, str, str]
+    accepted: Accepted,
+    hashes: Sequence[str | None],
+    stateds: Sequence[NewMemory],
+    start: Start,
+    context: Context,
+    at: datetime,
+    flow: Flow,
+    request: tuple[str | None, str, str],
 ) -> Addition:
-    messages, follows, tail = await identify(accepted.messages, context.place, context.occurred_at or at, flow.store)
-    size = sum(len(text) for text in accepted.texts())
-    verbatims, stateds = await threads.run(size, _built, messages, accepted, context, at)
+    messages, follows = await identify(accepted.messages, hashes, context.occurred_at or at, start)
+    size = sum(len(message.text) for message in messages)
+    verbatims = await threads.run(size, _verbatims, messages, context)
     repeated = [one.id for one in messages if isinstance(one, StoredMessage) and one.id in verbatims]
     asked = [verbatims[message_id].dedupe_hash for message_id in repeated]
     known = await flow.store.memories.known(context.user_id, asked, at) if asked else {}
@@ -133,7 +157,7 @@ async def _derive_addition(
     later = bool(fresh) and flow.settings.enabled and flow.slow_extractor is not None
     try:
         async with asyncio.timeout(DEADLINE_S + DEADLINE_PER_MESSAGE_S * len(fresh)):
-            made = await make(() if later else fresh, stateds, context, flow.extractors, at, flow, tail=tail)
+            made = await make(() if later else fresh, stateds, context, flow.extractors, at, flow, start=start)
     except StoreError:
         raise
     except Exception as error:  # any failure of an extractor: the messages are stored, and a job tries again
@@ -170,12 +194,9 @@ async def _derive_addition(
     )
 
 
-def _built(
-    messages: Sequence[NewMessage], accepted: Accepted, context: Context, at: datetime
-) -> tuple[dict[str, NewMemory], list[NewMemory]]:
-    """Return the verbatim memories, by the id of their message, and those of statements."""
-    verbatims = {message.id: memory for message in messages if (memory := verbatim(message, context))}
-    return verbatims, merge_equal([stated(candidate, context, at) for candidate in accepted.candidates])
+def _verbatims(messages: Sequence[NewMessage], context: Context) -> dict[str, NewMemory]:
+    """Return the verbatim memories, by the id of their message."""
+    return {message.id: memory for message in messages if (memory := verbatim(message, context))}
 
 
 def _payload(
@@ -198,10 +219,10 @@ async def make(
     at: datetime,
     flow: Flow,
     *,
-    tail: Sequence[StoredMessage] | None = None,
+    start: Start | None = None,
 ) -> Made:
-    """Derive memories from new messages, and reconcile them and the statements with what is stored. `tail`: the newest
-    messages of the scope, if they have been read."""
+    """Derive memories from new messages, and reconcile them and the statements with what is stored. `start`: what has
+    been read."""
     place = context.place
     made = Made()
     drafts: list[Proposed] = []
@@ -209,12 +230,13 @@ async def make(
     size = sum(min(len(one.content), COMPARED) for one in stated)
     with threads.Budget(READING_S):
         if messages and flow.settings.enabled:
-            made, drafts = await _read(messages, context, extractors, at, flow, tail)
+            made, drafts = await _read(messages, context, extractors, at, flow, start.tail if start else None)
         proposed = [*(await threads.run(size, _stated, stated, context) if compared else _plain(stated)), *drafts]
     if not proposed:
         return made
     with threads.Budget(COMPARING_S):
-        settled = await _settle(proposed, drafts, stated, place, at, flow.store)
+        looked_up = start.looked_up if start else {}
+        settled = await _settle(proposed, drafts, stated, place, at, flow.store, looked_up)
     names = merge_equal(list(names_told(settled.over, context)))
     return replace(
         made,
@@ -273,12 +295,13 @@ async def _settle(
     place: Scope,
     at: datetime,
     store: Store,
+    looked_up: Mapping[str, str | None],
 ) -> Reconciled:
     """Reconcile what is proposed with what is stored. When the time is used up, statements are stored as they are, and
     nothing is derived from messages."""
     ends = {one.memory.id: one.ends for one in proposed if one.ends}
     try:
-        settled = await end_named(await settle(proposed, place, at, store), ends, place, at, store)
+        settled = await end_named(await settle(proposed, place, at, store, looked_up), ends, place, at, store)
     except threads.OutOfTime:
         problem = (UNREAD if drafts else UNCOMPARED).format(COMPARING_S)
         return Reconciled(memories=tuple(stated), met=(), effects=NO_EFFECTS, problems=(problem,))

@@ -15,7 +15,7 @@ from ..memory_types import layer_of
 from ..models import CandidateMemory
 from ..roles import BY_USER, USER_SUBJECTS, is_instruction, is_person, is_the_user, role_kind, told_by
 from ..scope import Scope
-from ..store.contract import EXTRACTED, PAST, SAID, STATED, NewMemory, NewMessage, Source
+from ..store.write_set import EXTRACTED, PAST, SAID, STATED, NewMemory, NewMessage, Source
 from ..text.fence import without_context
 from ..text.passages import summarise
 from .behavior import BEHAVIOR, with_time

@@ -14,8 +14,8 @@ from ..memory_types import layer_of
 from ..models import MemoryItem, Revision, Unset, utc_now
 from ..roles import told_by
 from ..scope import Changes
-from ..store.contract import EXTRACTED, STATED, Change, ChangedMemory
 from ..store.store import Store
+from ..store.write_set import EXTRACTED, STATED, Change, ChangedMemory
 from ..text.passages import summarise
 from .build import statement_hash
 from .index import KeywordRules, embed_entries, index_entry

@@ -19,7 +19,7 @@ from ..ids import new_id
 from ..languages.terms import exact_hash, tokens
 from ..roles import is_instruction, is_person
 from ..settings import ExtractionSettings
-from ..store.contract import NewMessage, StoredMessage, UnitPart
+from ..store.write_set import NewMessage, StoredMessage, UnitPart
 from ..text.fence import blank_context
 from ..text.passages import summarise
 from ..text_cache import text_cache

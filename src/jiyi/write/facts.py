@@ -11,7 +11,7 @@ from ..languages.words import HAN, composed, normalise
 from ..memory_types import layer_of
 from ..roles import USER_SUBJECTS, teller_of
 from ..scope import Scope
-from ..store.contract import PAST, NewMemory, NewRelation, SlotEntry, Source
+from ..store.write_set import PAST, NewMemory, NewRelation, SlotEntry, Source
 
 _HALF = 16
 _NUMBERS = re.compile(r"(?<![A-Za-z])[A-Za-z]*\d+(?:\.\d+)?[A-Za-z¹²³]*")  # and codes, of which every letter counts

@@ -14,7 +14,7 @@ from ..languages.sentences import question_share
 from ..languages.terms import keywords, near_hash, search_terms, simhash, term_counts, tokens
 from ..languages.words import normalise
 from ..llm.keywords import words_in_text
-from ..store.contract import IndexEntry
+from ..store.write_set import IndexEntry
 from ..text.passages import passages
 from .classify import classify
 

@@ -9,7 +9,7 @@ from typing import Self
 from .. import threads
 from ..languages.terms import tokens
 from ..models import MemoryItem
-from ..store.contract import NewMemory
+from ..store.write_set import NewMemory
 from .slots import COMPARED
 
 Told = MemoryItem | NewMemory

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from ..languages.terms import tokens
 from ..roles import BY_USER
-from ..store.contract import NewMemory
+from ..store.write_set import NewMemory
 from ..text_cache import text_cache
 from .build import Context, derived
 from .drafts import Draft, Evidence

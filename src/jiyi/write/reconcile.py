@@ -13,7 +13,8 @@ from ..ids import identity, new_id
 from ..models import MemoryItem
 from ..roles import is_person, teller_of, told_by
 from ..scope import Scope
-from ..store.contract import (
+from ..store.store import Store
+from ..store.write_set import (
     BY_A_PERSON,
     PAST,
     REST_OF,
@@ -26,7 +27,6 @@ from ..store.contract import (
     SlotEntry,
     Source,
 )
-from ..store.store import Store
 from ..text.passages import summarise
 from .build import Context, statement_hash
 from .facts import Fact, Line, Timeline, fact_in, fact_of, line_of, partial_line, placed, several_slot
@@ -115,12 +115,20 @@ def part_fact(part: Part, whole: NewMemory | MemoryItem | SlotEntry, place: Scop
     return fact_of({**whole.data, **about}, place, on=on, trust=whole.trust)
 
 
-async def settle(proposed: Sequence[Proposed], place: Scope, at: datetime, store: Store) -> Reconciled:
-    """Reconcile what is proposed with what is stored."""
+async def settle(
+    proposed: Sequence[Proposed], place: Scope, at: datetime, store: Store, looked_up: Mapping[str, str | None]
+) -> Reconciled:
+    """Reconcile what is proposed with what is stored. `looked_up`: ids of stored memories by dedupe hash, None for
+    hashes that are not stored."""
     wanted = {fact.slot for one in proposed for fact in one.facts}
     wanted |= {several_slot(place.agent_id, place.group_id, one.memory.trust) for one in proposed if one.facts}
     hashes = [one.memory.dedupe_hash for one in proposed]
-    known, there = await store.additions.snapshot(place.user_id, hashes, sorted(wanted), at)
+    known = {one: memory_id for one, memory_id in looked_up.items() if memory_id is not None}
+    there: Sequence[SlotEntry] = ()
+    asked = [one for one in hashes if one not in looked_up]
+    if asked or wanted:
+        more, there = await store.additions.snapshot(place.user_id, asked, sorted(wanted), at)
+        known |= more
     evidence: dict[str, tuple[Source, ...]] = {}
     new: list[Proposed] = []
     repeated: list[NewMemory] = []

@@ -4,8 +4,8 @@ from collections.abc import Callable, Sequence
 
 from ..embed import Embedder, Vectors, embed_query
 from ..errors import EmbeddingError
-from ..store.contract import Unembedded
 from ..store.store import Store
+from ..store.write_set import Unembedded
 from .index import embed_each
 
 Progress = Callable[[int, int], None]  # called with the number done and the total

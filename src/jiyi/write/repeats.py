@@ -19,7 +19,7 @@ from ..languages.base import word_set
 from ..models import MemoryItem
 from ..roles import teller_of
 from ..scope import Scope
-from ..store.contract import EXTRACTED, NOT_INDEXED, STATED, ChangedMemory, Effects, NewMemory, Source
+from ..store.write_set import EXTRACTED, NOT_INDEXED, STATED, ChangedMemory, Effects, NewMemory, Source
 from ..text_cache import text_cache
 from .behavior import BEHAVIOR, accrued, last_time
 from .change import embed_changes, prepare
@@ -199,6 +199,8 @@ async def _near(memories: Sequence[NewMemory], effects: Effects, place: Scope, f
         if new.slot is not None and new.slot != several_slot(place.agent_id, place.group_id, new.trust):
             continue  # its timeline has decided
         words = [keyword for keyword, _, source in new.index.keywords if source != "user_tag"][:WORDS]
+        if not words:
+            continue
         for memory_id, text in await flow.store.entries.alike(place.user_id, words, memory_type=new.memory_type):
             if says_the_same(new.content, text):
                 found[new.id] = memory_id

@@ -17,7 +17,7 @@ from ..languages.terms import tokens
 from ..models import MemoryItem
 from ..roles import teller_of
 from ..scope import Filter, Scope
-from ..store.contract import STATED, Change, ChangedMemory, Effects, NewMemory, NewRelation
+from ..store.write_set import STATED, Change, ChangedMemory, Effects, NewMemory, NewRelation
 from .build import Context
 from .change import embed_changes, prepare
 from .known import KINDS

@@ -19,7 +19,7 @@ from ..languages.terms import hamming
 from ..models import MemoryItem
 from ..roles import teller_of
 from ..scope import Filter, Scope
-from ..store.contract import Change, ChangedMemory, Effects, NewMemory, NewRelation, Source
+from ..store.write_set import Change, ChangedMemory, Effects, NewMemory, NewRelation, Source
 from ..text.passages import summarise
 from .index import embed_entries, index_entry
 from .reconcile import ACTOR, edited

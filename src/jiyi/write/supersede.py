@@ -12,8 +12,8 @@ from .. import threads
 from ..models import MemoryItem
 from ..roles import teller_of
 from ..scope import Filter, Scope
-from ..store.contract import NewMemory
 from ..store.store import Store
+from ..store.write_set import NewMemory
 from .classify import classify
 from .nearest import Told, Vocabulary, nearest
 from .quotes import ENDING

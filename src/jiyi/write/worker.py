@@ -18,9 +18,9 @@ from ..ids import new_id
 from ..metrics import Meter
 from ..models import ReceiptState, utc_now
 from ..settings import JobSettings
-from ..store.contract import Addition, Lease, LeaseLost, NewMessage, Stale
-from ..store.erasures import NEVER
+from ..store.repositories.change_feed import NEVER
 from ..store.store import Store
+from ..store.write_set import Addition, Lease, LeaseLost, NewMessage, Stale
 from .add import CONTEXT, Flow, Made, begun, index, make
 from .build import Context
 from .drafts import Draft, Extracted, Extractor, Unit

@@ -24,7 +24,7 @@ from ...memory import Memory
 from ...models import RELEVANT, CandidateMemory, Deletion, Hit, MemoryItem, Message, Receipt, ReceiptState, Revision
 from ...roles import is_instruction, is_person
 from ...scope import Changes
-from ...store.memories import Places
+from ...store.repositories.memories import Places
 from ...write.change import WantedChange
 from .filters import ANY, ENTITIES, FilterTree, Owners, entity, owner_of, user_shown
 from .times import end_of, last_day, parse_time

@@ -2,7 +2,7 @@
 
 from alembic import context
 
-from jiyi.store.types import METADATA
+from jiyi.store.schema.columns import METADATA
 
 context.configure(
     connection=context.config.attributes["connection"],

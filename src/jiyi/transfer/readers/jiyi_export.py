@@ -6,7 +6,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from ...errors import InvalidInput
-from ...store.records import EXPORT, LINE, VERSION, Line
+from ...store.upkeep.export_records import EXPORT, LINE, VERSION, Line
 from ..records import JsonReader
 from ..sources import Source, Values
 

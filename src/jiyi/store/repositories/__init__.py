@@ -1,0 +1,1 @@
+"""Statements about the rows of one kind each."""

@@ -1,0 +1,404 @@
+"""The state of external engines: which changes of each user they have, which user is to be erased, and who feeds them;
+and memories as engines hold them. All rows of a user are written under that user's lock, so an erasure and a feeding
+process cannot overtake each other."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from operator import itemgetter
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sqlalchemy import Select, and_, delete, func, insert, or_, select, update
+from sqlalchemy.orm import Session
+
+from ...ids import MARKS
+from ..database import Repository, chunks, count_changed, from_row, reads, writes
+from ..schema.tables import (
+    SHARED,
+    ChangeRow,
+    EmbeddingRow,
+    EngineRow,
+    EngineUserRow,
+    KeywordRow,
+    MemoryRow,
+    MemorySourceRow,
+    MessageRow,
+    TermsRow,
+)
+from ..write_set import StoredMemory
+
+MOST_COUNTED = 200_000  # memories of a user
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineUser:
+    """One user's state in an engine."""
+
+    user_id: str
+    engine: str
+    applied: int | None = None  # newest change in the engine; None while it is loaded
+    load_from: int = 0
+    loaded_id: str | None = None
+    memories: int = 0
+    erase: bool = False
+
+    @property
+    def ready(self) -> bool:
+        return self.applied is not None and not self.erase
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineState:
+    """An engine: position in the change feed, users that are behind, and the last problem."""
+
+    name: str
+    model: str
+    seen: int
+    tip: int  # newest change of the feed
+    loading: int  # users
+    erasing: int  # users
+    problem: str | None
+    leased_until: datetime | None
+
+    @property
+    def trouble(self) -> str | None:
+        """The last failure and how far the engine is behind, if it fails or users wait to be erased."""
+        if self.problem is None and not self.erasing:
+            return None
+        behind = f"up to {self.lag:,} changes behind, {self.loading:,} users to load, {self.erasing:,} to erase"
+        return f"{self.problem or 'erasures are not confirmed yet'} ({behind})"
+
+    @property
+    def lag(self) -> int:
+        """Number of changes since the last time that all users were up to date."""
+        return max(self.tip - self.seen, 0)
+
+
+def request_erasure(session: Session, user_id: str) -> None:
+    """Ask every engine to remove a user whose rows were just deleted."""
+    engines = session.scalars(select(EngineRow.name)).all()
+    if engines:
+        rows = [_values(EngineUser(user_id=user_id, engine=name, erase=True)) for name in engines]
+        session.execute(insert(EngineUserRow), rows)
+
+
+class Projections(Repository):
+    """The state of external engines."""
+
+    async def register(self, engine: str, model: str) -> None:
+        """Add an engine, or load it anew if it was at another place or had vectors of another model."""
+        if await self._database.read(None, lambda session: _model_of(session, engine)) != model:
+            await self._register(engine, model)
+
+    @writes(locks=[SHARED])
+    def _register(self, session: Session, engine: str, model: str) -> None:
+        known = _model_of(session, engine)
+        if known is None:
+            session.execute(insert(EngineRow), [{"name": engine, "model": model, "seen": 0}])
+        elif known != model:
+            session.execute(update(EngineRow).where(EngineRow.name == engine).values(model=model))
+            _reset(session, engine)
+
+    @writes(locks=[SHARED])
+    def reset(self, session: Session, engine: str) -> None:
+        """Load all users anew."""
+        _reset(session, engine)
+
+    @writes(locks=())
+    def claim(
+        self, session: Session, engine: str, owner: str, now: datetime, until: datetime
+    ) -> tuple[int | None, bool]:
+        """Take or renew the right to feed an engine; return its position in the feed, or None if another has it, and
+        whether nobody else has had the right since the last time."""
+        free = or_(EngineRow.owner == owner, EngineRow.leased_until.is_(None), EngineRow.leased_until < now)
+        last = session.scalar(select(EngineRow.owner).where(EngineRow.name == engine).with_for_update())
+        mine = (
+            update(EngineRow)
+            .where(EngineRow.name == engine, free)
+            .values(owner=owner, leased_until=until)
+            .returning(EngineRow.seen)
+        )
+        return session.scalar(mine), last == owner
+
+    @writes(locks=())
+    def release(self, session: Session, engine: str, owner: str) -> None:
+        mine = and_(EngineRow.name == engine, EngineRow.owner == owner)
+        session.execute(update(EngineRow).where(mine).values(owner=None, leased_until=None))
+
+    @writes(locks=())
+    def note(
+        self, session: Session, engine: str, owner: str, *, seen: int | None = None, problem: str | None = None
+    ) -> None:
+        """Store the position and the problem of the process that feeds an engine."""
+        values: dict[str, Any] = {"problem": problem} | ({} if seen is None else {"seen": seen})
+        mine = and_(EngineRow.name == engine, EngineRow.owner == owner)
+        session.execute(update(EngineRow).where(mine).values(**values))
+
+    @reads(everybody=True)
+    def states(self, session: Session) -> list[EngineState]:
+        """Return the state of each engine, by name."""
+        tip = session.scalar(select(func.max(ChangeRow.seq))) or 0
+        counts: dict[tuple[str, str], int] = {}
+        for what, where in (("loading", EngineUserRow.applied.is_(None)), ("erasing", EngineUserRow.erase)):
+            counting = select(EngineUserRow.engine, func.count()).where(where).group_by(EngineUserRow.engine)
+            counts |= {(name, what): number for name, number in session.execute(counting).all()}
+        return [
+            from_row(
+                EngineState,
+                row,
+                tip=tip,
+                loading=counts.get((row.name, "loading"), 0),
+                erasing=counts.get((row.name, "erasing"), 0),
+            )
+            for row in session.execute(select(EngineRow.__table__).order_by(EngineRow.name)).all()
+        ]
+
+    @reads
+    def user(self, session: Session, user_id: str) -> dict[str, EngineUser]:
+        """Return a user's state in each engine that has one, by engine."""
+        rows = session.execute(select(EngineUserRow.__table__).where(EngineUserRow.user_id == user_id))
+        return {row.engine: from_row(EngineUser, row) for row in rows}
+
+    @reads(everybody=True)
+    def unfinished(self, session: Session, engine: str) -> list[str]:
+        """Return the users to be erased or loaded."""
+        waiting = or_(EngineUserRow.erase, EngineUserRow.applied.is_(None))
+        users = select(EngineUserRow.user_id).where(EngineUserRow.engine == engine, waiting)
+        return list(session.scalars(users.order_by(EngineUserRow.user_id)))
+
+    @reads(everybody=True)
+    def new_users(self, session: Session, engine: str, users: Sequence[str]) -> dict[str, int]:
+        """Return the numbers of memories of users of whom an engine has no state."""
+        known = select(EngineUserRow.user_id).where(EngineUserRow.engine == engine)
+        new = MemoryRow.user_id.in_(users) & MemoryRow.user_id.not_in(known.where(EngineUserRow.user_id.in_(users)))
+        counting = select(MemoryRow.user_id, func.count()).where(new).group_by(MemoryRow.user_id)
+        return dict(session.execute(counting).all())
+
+    @reads(everybody=True)
+    def tips(self, session: Session, users: Sequence[str]) -> dict[str, int]:
+        """Return the numbers of the newest changes of users."""
+        newest = select(ChangeRow.user_id, func.max(ChangeRow.seq)).where(ChangeRow.user_id.in_(users))
+        return dict(session.execute(newest.group_by(ChangeRow.user_id)).all())
+
+    async def begin(self, owner: str, states: Sequence[EngineUser]) -> list[str]:
+        """Store the first states of users; return those who have one already, or all if the engine belongs to another
+        process by now."""
+        users, engine = [state.user_id for state in states], states[0].engine
+
+        def work(session: Session) -> list[str]:
+            if _owner_of(session, engine) != owner:
+                return users
+            mine = and_(EngineUserRow.user_id.in_(users), EngineUserRow.engine == engine)
+            known = set(session.scalars(select(EngineUserRow.user_id).where(mine)))
+            new = [_values(state) for state in states if state.user_id not in known]
+            if new:
+                session.execute(insert(EngineUserRow), new)
+            return sorted(known)
+
+        return await self._database.write(users, work)
+
+    @reads
+    def changes(self, session: Session, user_id: str, after: int, limit: int) -> list[tuple[int, str]]:
+        """Return the numbers and memories of a user's next changes."""
+        mine = select(ChangeRow.seq, ChangeRow.memory_id).where(ChangeRow.user_id == user_id, ChangeRow.seq > after)
+        return [(seq, memory_id) for seq, memory_id in session.execute(mine.order_by(ChangeRow.seq).limit(limit))]
+
+    @reads
+    def tip(self, session: Session, user_id: str) -> int:
+        """Return the number of a user's newest change."""
+        return session.scalar(select(func.max(ChangeRow.seq)).where(ChangeRow.user_id == user_id)) or 0
+
+    async def advance(self, owner: str, before: EngineUser | None, after: EngineUser | None) -> bool:
+        """Store a user's new state (None: nothing is known of the user), if it is still `before` and the engine still
+        belongs to this process. The memories are counted in the same transaction."""
+        state = before or after
+        if state is None:
+            return True
+        user_id, engine = state.user_id, state.engine
+
+        def work(session: Session) -> bool:
+            mine = and_(EngineUserRow.user_id == user_id, EngineUserRow.engine == engine)
+            row = session.execute(select(EngineUserRow.__table__).where(mine)).first()
+            stored = None if row is None else from_row(EngineUser, row)
+            if _owner_of(session, engine) != owner or stored != before:
+                return False
+            if after is None:
+                session.execute(delete(EngineUserRow).where(mine))
+                return True
+            values = _values(after)
+            if after.applied is not None and after.memories < MOST_COUNTED:  # one with more stays so until loaded anew
+                values["memories"] = _number(session, user_id)
+            if row is None:
+                session.execute(insert(EngineUserRow), [values])
+            else:
+                session.execute(update(EngineUserRow).where(mine).values(**values))
+            return True
+
+        return await self._database.write([user_id], work)
+
+    async def reload(self, engine: str, user_id: str) -> None:
+        """Have a user removed from an engine and loaded anew, by whichever process feeds it."""
+
+        def work(session: Session) -> None:
+            mine = and_(EngineUserRow.user_id == user_id, EngineUserRow.engine == engine)
+            if not count_changed(session, update(EngineUserRow).where(mine).values(applied=None, loaded_id=None)):
+                state = EngineUser(user_id=user_id, engine=engine, erase=True)
+                session.execute(insert(EngineUserRow), [_values(state)])
+
+        await self._database.write([user_id], work)
+
+
+def _owner_of(session: Session, engine: str) -> str | None:
+    return session.scalar(select(EngineRow.owner).where(EngineRow.name == engine))
+
+
+def _number(session: Session, user_id: str) -> int:
+    """Count a user's memories, up to a limit."""
+    some = select(MemoryRow.id).where(MemoryRow.user_id == user_id).limit(MOST_COUNTED).subquery()
+    return session.scalar(select(func.count()).select_from(some)) or 0
+
+
+def _model_of(session: Session, engine: str) -> str | None:
+    return session.scalar(select(EngineRow.model).where(EngineRow.name == engine))
+
+
+def _reset(session: Session, engine: str) -> None:
+    session.execute(update(EngineRow).where(EngineRow.name == engine).values(seen=0))
+    mine = EngineUserRow.engine == engine
+    session.execute(delete(EngineUserRow).where(mine, EngineUserRow.erase.is_(False)))
+    session.execute(update(EngineUserRow).where(mine).values(applied=None, loaded_id=None, load_from=0))
+
+
+def _values(state: EngineUser) -> dict[str, Any]:
+    return {name: getattr(state, name) for name in EngineUser.__dataclass_fields__}
+
+
+def is_user(name: str) -> bool:
+    """Return False for names in the change feed that stand for an erased user or for all users."""
+    return name != SHARED and not name.startswith(MARKS)
+
+
+def users_in(names: Sequence[str]) -> list[str]:
+    return sorted(name for name in names if is_user(name))
+
+
+PAGE = 1000
+PARTS = frozenset(("keywords", "vectors", "messages"))  # of a memory, which not every engine stores
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProjectedMessage:
+    """A source message."""
+
+    id: str
+    role: str
+    speaker: str | None
+    text: str
+    sent_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProjectedMemory(StoredMemory):
+    """A memory with everything that an engine may store of it."""
+
+    length: int | None  # in terms; None: it has no index entry yet
+    keywords: tuple[tuple[str, float, str], ...]  # keyword, weight, source
+    vectors: tuple[NDArray[np.float32], ...]  # of the whole, then of its passages; of the model asked for
+    messages: tuple[ProjectedMessage, ...]
+
+    @property
+    def searchable(self) -> bool:
+        """Searches find active memories that have an index entry."""
+        return self.status == "active" and self.length is not None
+
+    @property
+    def user_tags(self) -> tuple[str, ...]:
+        """Normalised tags, by which filters select."""
+        return tuple(keyword for keyword, _, source in self.keywords if source == "user_tag")
+
+
+_OF_MESSAGE = [getattr(MessageRow, name) for name in ProjectedMessage.__dataclass_fields__]
+
+
+class ProjectedMemories(Repository):
+    """Reads memories for external engines."""
+
+    @reads
+    def get(
+        self, session: Session, user_id: str, ids: Sequence[str], model: str, parts: frozenset[str] = PARTS
+    ) -> list[ProjectedMemory]:
+        """Return the memories that exist, with vectors of this model."""
+        found: list[ProjectedMemory] = []
+        for some in chunks(list(dict.fromkeys(ids)), PAGE):
+            found += _projected(session, [user_id], model, parts, some)
+        return found
+
+    @reads
+    def page(
+        self, session: Session, user_id: str, after: str, model: str, parts: frozenset[str] = PARTS
+    ) -> list[ProjectedMemory]:
+        """Return the next memories of a user, in the order of their ids."""
+        mine = select(MemoryRow.id).where(MemoryRow.user_id == user_id, MemoryRow.id > after)
+        ids = session.scalars(mine.order_by(MemoryRow.id).limit(PAGE)).all()
+        return _projected(session, [user_id], model, parts, ids)
+
+    @reads(everybody=True)
+    def of_users(
+        self, session: Session, users: Sequence[str], model: str, parts: frozenset[str]
+    ) -> list[ProjectedMemory]:
+        """Return all memories of users who have few."""
+        return _projected(session, users, model, parts)
+
+
+def _projected(
+    session: Session, users: Sequence[str], model: str, parts: frozenset[str], ids: Sequence[str] | None = None
+) -> list[ProjectedMemory]:
+    """Return memories of users; with `ids`, only those. Parts that are not asked for stay empty."""
+    if ids is not None and not ids:
+        return []
+
+    def rows(user: Any, memory: Any, *columns: Any) -> Select[Any]:
+        mine = select(user, memory, *columns).where(user.in_(users))
+        return mine if ids is None else mine.where(memory.in_(ids))
+
+    keyword, vector, source = KeywordRow, EmbeddingRow, MemorySourceRow
+    statements = {
+        "keywords": rows(keyword.user_id, keyword.memory_id, keyword.keyword, keyword.weight, keyword.source),
+        "vectors": rows(vector.user_id, vector.memory_id, vector.part, vector.vector).where(vector.model == model),
+        "messages": rows(source.user_id, source.memory_id, *_OF_MESSAGE).join(
+            MessageRow, and_(MessageRow.user_id == source.user_id, MessageRow.id == source.message_id)
+        ),
+    }
+    more = {name: _grouped(session.execute(one) if name in parts else ()) for name, one in statements.items()}
+    terms = session.execute(rows(TermsRow.user_id, TermsRow.memory_id, TermsRow.length))
+    lengths = {(user, memory_id): length for user, memory_id, length in terms}
+    mine = select(MemoryRow.__table__).where(MemoryRow.user_id.in_(users)).order_by(MemoryRow.user_id, MemoryRow.id)
+    memories = []
+    for row in session.execute(mine if ids is None else mine.where(MemoryRow.id.in_(ids))):
+        key = (row.user_id, row.id)
+        memories.append(
+            from_row(
+                ProjectedMemory,
+                row,
+                length=lengths.get(key),
+                keywords=tuple(sorted(more["keywords"].get(key, ()))),
+                vectors=tuple(vector for _, vector in sorted(more["vectors"].get(key, ()), key=itemgetter(0))),
+                messages=tuple(_message(message) for message in sorted(more["messages"].get(key, ()))),
+            )
+        )
+    return memories
+
+
+def _message(values: Sequence[Any]) -> ProjectedMessage:
+    return ProjectedMessage(**dict(zip(ProjectedMessage.__dataclass_fields__, values, strict=True)))
+
+
+def _grouped(rows: Iterable[Any]) -> dict[tuple[str, str], list[tuple[Any, ...]]]:
+    """Return rows by user and memory."""
+    found: defaultdict[tuple[str, str], list[tuple[Any, ...]]] = defaultdict(list)
+    for user, memory, *values in rows:
+        found[user, memory].append(tuple(values))
+    return found
