@@ -18,7 +18,7 @@ from ..errors import NotAStore, StoreError, StoreUnavailable
 from ..forks import NoFork
 from . import schema, secrets
 from .contract import CLOSED, Advance, StoreInfo
-from .database import Database, Work, open_session
+from .database import Database, SchemaWork, Work, open_session
 from .sqlite_errors import translated
 from .tables import MemoryRow
 
@@ -59,9 +59,10 @@ logger = logging.getLogger(__name__)
 class SqliteDatabase(Database):
     """One SQLite file."""
 
-    def __init__(self, path: Path, *, busy_timeout_s: float) -> None:
+    def __init__(self, path: Path, *, busy_timeout_s: float, auto_migrate: bool = True) -> None:
         super().__init__()
         self.path = path
+        self._allowed = schema.Allowed(auto_migrate, auto_migrate)
         self._busy_timeout_s = busy_timeout_s
         self._engines: dict[str | None, Engine] = {}  # by the statement that begins a transaction
         self._commits = CommitCounter(path)
@@ -96,9 +97,24 @@ class SqliteDatabase(Database):
             mode = connection.exec_driver_sql(WRITE_AHEAD)  # only after the file is known to be ours
             self._logged = mode.scalar() == "wal"
         self._file = _identity(self.path)
-        if found != schema.HEAD:
+        if schema.is_due(found, self.path, self._allowed):
             with self._started(BEGIN_TO_WRITE).begin() as connection:
-                schema.prepare(connection, self.path)
+                schema.prepare(connection, self.path, self._allowed)
+
+    async def on_schema(self, work: SchemaWork[T], *, changes: bool) -> T:
+        @NO_FORK
+        def run() -> T:
+            engine = _engine(self.path, self._busy_timeout_s).execution_options(
+                begin=BEGIN_TO_WRITE if changes else BEGIN_TO_READ
+            )
+            try:
+                with engine.begin() as connection:
+                    return work(connection, str(self.path))
+            finally:
+                engine.dispose()
+
+        with translated(self.path):
+            return await asyncio.shield(self._begin(asyncio.to_thread(run)))
 
     def _note_open(self) -> None:
         """Raise if the file was open when this process was forked; note that it is open now."""
@@ -240,6 +256,7 @@ class SqliteDatabase(Database):
     def _run(self, work: Work[T], begin: str) -> T:
         """Run a function in this thread; its transaction commits unless something is raised."""
         with self.session(begin) as session:
+            schema.require_current(session.scalar(schema.VERSION), self.path)
             done = work(session)
             self._same_file(committing=True)
             session.commit()

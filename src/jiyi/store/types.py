@@ -63,6 +63,15 @@ class Pgvector(UserDefinedType[NDArray[Any]]):
         return lambda value: None if value is None else np.frombuffer(value, dtype=VECTOR)
 
 
+def to_wire(vector: bytes) -> bytes:
+    """Return pgvector's binary form: the dimension, two unused bytes, and the numbers with their high byte first."""
+    return (len(vector) // 4).to_bytes(2, "big") + b"\x00\x00" + np.frombuffer(vector, VECTOR).astype(">f4").tobytes()
+
+
+def from_wire(value: bytes) -> bytes:
+    return np.frombuffer(value, ">f4", offset=4).astype(VECTOR).tobytes()
+
+
 def vector() -> TypeEngine[NDArray[Any]]:
     """A vector of float32: bytes in a file, pgvector's type in PostgreSQL."""
     return Array(VECTOR).with_variant(Pgvector(), "postgresql")
