@@ -11,7 +11,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from sqlalchemy.dialects import sqlite
 from typer.testing import CliRunner, Result
 
 import old_stores
@@ -19,11 +21,14 @@ from jiyi import Memory, SchemaTooNew, SchemaTooOld, StoreError
 from jiyi.cli.app import app
 from jiyi.settings import load_settings
 from jiyi.store import schema
+from jiyi.store.types import HalfVector
 from jiyi.testing import WordEmbedder
 from jiyi.transfer.migrate import migrate_schema, plan_schema
 from old_stores import REVISIONS, expected, rows, shape
 from postgres_server import PASSWORD, ROLE, Databases
 from support import Place, ask, contents, dump
+
+DIALECT = sqlite.dialect()
 
 
 @pytest.fixture
@@ -94,6 +99,31 @@ async def test_a_migrated_store_is_searched_and_written(nothing: Place, revision
         await memory.add("Anna plays chess.", user_id="bo")
         assert "Anna plays chess." in contents(await memory.search("who plays chess?", user_id="bo"))
         assert (await memory.maintenance.verify(vectors=True)).sound
+
+
+def test_vectors_lose_nothing_that_matters(nothing: Place) -> None:
+    """Two bytes for a number; the similarity of two vectors of length one changes by less than 0.001."""
+    old_stores.make(nothing, REVISIONS[-1])
+    asyncio.run(migrate(nothing))
+    if isinstance(nothing, Path):
+        assert set(ask(nothing, "SELECT length(half_vector) / dimension FROM embeddings")) == {(2,)}
+    rng = np.random.default_rng(7)
+    vectors = rng.normal(size=(500, 512)) * rng.gamma(1, 3, size=(500, 512))
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    stored = HalfVector()
+    kept = [stored.process_result_value(stored.process_bind_param(one, DIALECT), DIALECT) for one in vectors]
+    assert np.abs(np.stack(kept) @ vectors.T - vectors @ vectors.T).max() < 0.001
+
+
+def test_a_damaged_vector_does_not_stop_a_migration(tmp_path: Path) -> None:
+    path = tmp_path / "old.db"
+    old_stores.make(path, REVISIONS[-1])
+    for number, damage in enumerate((b"", b"abc", np.full(16, np.inf, np.float32).tobytes(), b"\xff" * 64)):
+        blob = f"X'{damage.hex()}'"
+        _write_file(path, f"UPDATE embeddings SET vector = {blob} WHERE rowid = {number + 1}")
+    asyncio.run(migrate(path))
+    asyncio.run(migrate(path, REVISIONS[-1]))
+    assert len(rows(path)["memories"]) == len(expected()["memories"])
 
 
 # -- the command -------------------------------------------------------------------------------------------------------

@@ -338,7 +338,7 @@ async def test_a_vector_that_is_not_of_its_dimension_is_refused(database: str) -
     async with raw(database) as connection:
         await connection.execute("SET jiyi.everybody = 'on'")
         with pytest.raises(asyncpg.CheckViolationError, match="ck_embeddings_dimension"):
-            await connection.execute("UPDATE embeddings SET vector = '[1,2]' WHERE memory_id = $1", made.id)
+            await connection.execute("UPDATE embeddings SET half_vector = '[1,2]' WHERE memory_id = $1", made.id)
 
 
 # -- schema ---------------------------------------------------------------------------------------------------------
@@ -379,8 +379,8 @@ async def test_vectors_come_back_bit_by_bit(database: str) -> None:
     async with Memory.open(database, embedder=Odd(64), settings=load_settings()) as memory:
         await memory.add("likes tea", user_id="mei")
         (loaded,) = [row.vector for row in await memory._engine.store.index_rows.page("mei", Odd(64).id)]
-    ((told,),) = ask(database, "SELECT vector::text FROM embeddings")
-    assert np.array_equal(np.frombuffer(loaded, "<f4"), np.array(told.strip("[]").split(","), np.float32))
+    ((told,),) = ask(database, "SELECT half_vector::text FROM embeddings")
+    assert np.array_equal(np.frombuffer(loaded, "<f2"), np.array(told.strip("[]").split(","), np.float16))
 
 
 async def test_a_change_that_commits_late_is_not_skipped(database: str) -> None:

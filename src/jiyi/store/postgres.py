@@ -339,7 +339,7 @@ _BYPASSES = select(_roles.c.rolsuper | _roles.c.rolbypassrls).where(_roles.c.rol
 _VECTOR_SCHEMA = (
     select(_namespaces.c.nspname)
     .join(_types, _types.c.typnamespace == _namespaces.c.oid)
-    .where(_types.c.oid == func.to_regtype("vector"))
+    .where(_types.c.oid == func.to_regtype("halfvec"))
 )
 
 
@@ -429,7 +429,7 @@ def _engine(
         )
         if vector_schema is not None:
             await connection.set_type_codec(
-                "vector", schema=vector_schema, encoder=to_wire, decoder=from_wire, format="binary"
+                "halfvec", schema=vector_schema, encoder=to_wire, decoder=from_wire, format="binary"
             )
         return connection
 

@@ -10,8 +10,8 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 from ..errors import ConnectionLost, JiyiError, NotAStore, StoreError, StoreUnavailable, VectorSearchError
 
 NO_PGVECTOR = (
-    "the extension pgvector is missing: install it on the server, then run CREATE EXTENSION vector in this database"
-    " as a superuser"
+    "the extension pgvector 0.7 or newer is missing: install it on the server, then run CREATE EXTENSION vector (or"
+    " ALTER EXTENSION vector UPDATE) in this database as a superuser"
 )
 
 # By SQLSTATE: https://www.postgresql.org/docs/current/errcodes-appendix.html

@@ -24,7 +24,7 @@ POLICIES = {
 
 CHECKS = (
     "ALTER TABLE embeddings DROP CONSTRAINT IF EXISTS ck_embeddings_dimension",
-    "ALTER TABLE embeddings ADD CONSTRAINT ck_embeddings_dimension CHECK (vector_dims(vector) = dimension)",
+    "ALTER TABLE embeddings ADD CONSTRAINT ck_embeddings_dimension CHECK (vector_dims(half_vector) = dimension)",
 )
 INDEX = """CREATE INDEX IF NOT EXISTS ix_memories_search
     ON memories (user_id, memory_type, occurred_at) WHERE status = 'active'"""
