@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -115,6 +116,20 @@ def test_vectors_lose_nothing_that_matters(nothing: Place) -> None:
     assert np.abs(np.stack(kept) @ vectors.T - vectors @ vectors.T).max() < 0.001
 
 
+def test_indexes_of_very_large_users_are_dropped_on_both_ways(bare: str) -> None:
+    """They are of one type of vector; maintenance makes them anew."""
+    name = f"ix_embeddings_near_{'a' * 20}_{'b' * 8}_{old_stores.DIMENSION}"
+    near = f"SELECT count(*) FROM pg_indexes WHERE indexname = '{name}'"
+    old_stores.make(bare, REVISIONS[-1])
+    for column, kind, to in (("vector", "vector", None), ("half_vector", "halfvec", REVISIONS[-1])):
+        size = old_stores.DIMENSION
+        ask(bare, f"CREATE INDEX {name} ON embeddings USING hnsw (({column}::{kind}({size})) {kind}_cosine_ops)")
+        assert ask(bare, near) == [(1,)]
+        asyncio.run(migrate(bare, to))
+        assert ask(bare, near) == [(0,)]
+        assert rows(bare) == expected()
+
+
 def test_a_damaged_vector_does_not_stop_a_migration(tmp_path: Path) -> None:
     path = tmp_path / "old.db"
     old_stores.make(path, REVISIONS[-1])
@@ -148,6 +163,15 @@ def test_losses_are_named_before_going_down_and_need_consent(place: Place) -> No
     done = json.loads(jiyi("migrate", "--to", "0006", "--yes", "--json", "--store", place).stdout)
     assert done["done"] and "the secret of the marks" in done["lost"][0]
     assert stamp(place) == "0006"
+
+
+@pytest.mark.parametrize(("answer", "code", "after"), [("n", 1, schema.HEAD), ("", 1, schema.HEAD), ("y", 0, "0006")])
+def test_a_terminal_is_asked(path: Path, monkeypatch: pytest.MonkeyPatch, answer: str, code: int, after: str) -> None:
+    monkeypatch.setattr("jiyi.cli.maintenance.ask", lambda question: answer)
+    monkeypatch.setattr("jiyi.cli.maintenance.sys", SimpleNamespace(stdin=SimpleNamespace(isatty=lambda: True)))
+    shown = jiyi("migrate", "--to", "0006", "--store", path, code=code)
+    assert "lost: the secret of the marks" in shown.stderr
+    assert stamp(path) == after
 
 
 @pytest.mark.parametrize("wrong", ["0002", "9999", "head", "-1", ""])
@@ -258,6 +282,15 @@ async def test_an_open_store_is_not_written_after_another_version_migrated_it(
         assert await asyncio.to_thread(dump, place) == before
         await asyncio.to_thread(write, place, f"UPDATE alembic_version SET version_num = '{schema.HEAD}'")
         await memory.add("likes coffee", user_id="mei")
+
+
+async def test_a_read_that_a_newer_schema_breaks_says_so(place: Place) -> None:
+    async with open_at(place) as memory:
+        made = (await memory.add("likes tea", user_id="mei")).memories[0]
+        await asyncio.to_thread(write, place, "UPDATE alembic_version SET version_num = '9999'")
+        await asyncio.to_thread(write, place, "ALTER TABLE memories RENAME COLUMN summary TO gist")
+        with pytest.raises(StoreError, match=r"has schema 9999|has another version migrated it"):
+            await memory.get(made.id, user_id="mei")
 
 
 def write(place: Place, statement: str) -> None:

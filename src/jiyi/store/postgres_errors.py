@@ -31,6 +31,7 @@ _MEANING: dict[str, tuple[type[JiyiError], str]] = {
     "57014": (StoreUnavailable, "the server cancelled it, as it took too long: try again"),
     "57P03": (StoreUnavailable, "the server is starting or stopping: try again"),
     "42P01": (NotAStore, "a table is missing: the database was damaged or made by another program"),
+    "42703": (StoreError, "a column is missing: has another version migrated it? See jiyi migrate --check"),
     "42704": (VectorSearchError, NO_PGVECTOR),
 }
 _LOST = ("08", "57P01", "57P02", "57P05", "25P03")  # the connection, the server's end, a session that was ended

@@ -76,13 +76,18 @@ def version(connection: Connection, where: object) -> str | None:
 
 
 def require_current(found: object, where: object) -> None:
-    """Raise unless a database has the schema of this version. Revisions are numbers of four digits."""
+    """Raise unless this is the schema of this version. Revisions are numbers of four digits."""
     if found is None:
         raise SchemaTooOld(f"{where} is empty: run `jiyi migrate` to create its tables")
     if str(found) > HEAD:
         raise SchemaTooNew(f"{where} has schema {found}, this version of Jiyi knows schemas up to {HEAD}: upgrade jiyi")
     if str(found) < HEAD:
         raise SchemaTooOld(f"{where} has schema {found}, this version of Jiyi needs {HEAD}: run `jiyi migrate`")
+
+
+def check(connection: Connection, where: object) -> None:
+    """Raise unless a database has the schema of this version."""
+    require_current(version(connection, where), where)
 
 
 def is_due(found: str | None, where: object, allowed: Allowed) -> bool:

@@ -231,7 +231,12 @@ class SqliteDatabase(Database):
         self._same_file()
         self._started()
         async with self._readers:
-            return await asyncio.to_thread(self._run_reading, work)
+            try:
+                return await asyncio.to_thread(self._run_reading, work)
+            except StoreError as error:
+                if type(error) is StoreError:  # perhaps another version has migrated the file
+                    await self.on_schema(schema.check, changes=False)
+                raise
 
     async def _write(self, users: Sequence[str], work: Work[T]) -> T:
         self._started()

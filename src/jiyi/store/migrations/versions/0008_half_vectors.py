@@ -66,7 +66,7 @@ def _change_postgres(before: str, after: str, kind: str) -> None:
     near = (
         "SELECT indexname FROM pg_indexes WHERE schemaname = current_schema() AND indexname LIKE 'ix_embeddings_near_%'"
     )
-    for name in op.get_bind().exec_driver_sql(near.replace("%", "%%")).scalars().all():
+    for name in op.get_bind().exec_driver_sql(near).scalars().all():
         op.execute(f'DROP INDEX "{name}"')
     op.execute("ALTER TABLE embeddings DROP CONSTRAINT IF EXISTS ck_embeddings_dimension")
     op.execute(f"ALTER TABLE embeddings ALTER COLUMN {before} DROP NOT NULL")  # PostgreSQL 18 gives that a name
