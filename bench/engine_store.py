@@ -86,15 +86,15 @@ def _copy(database: sqlite3.Connection, ids: Sequence[str], copy: int, rng: np.r
 def _copy_vectors(
     database: sqlite3.Connection, where: str, place: Sequence[str], copy: int, rng: np.random.Generator
 ) -> None:
-    names = ("memory_id", "part", "model", "dimension", "vector")
+    names = ("memory_id", "part", "model", "dimension", "half_vector")
     rows = database.execute(f"SELECT {', '.join(names)} FROM embeddings WHERE {where}", place).fetchall()
-    vectors = np.frombuffer(b"".join(row[-1] for row in rows), "<f4").reshape(len(rows), -1)
-    vectors = vectors + rng.standard_normal(vectors.shape, np.float32) * np.float32(NOISE)
+    vectors = np.frombuffer(b"".join(row[-1] for row in rows), "<f2").reshape(len(rows), -1)
+    vectors = vectors.astype(np.float32) + rng.standard_normal(vectors.shape, np.float32) * np.float32(NOISE)
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     database.executemany(
         f"INSERT INTO embeddings (user_id, {', '.join(names)}) VALUES (?, ?, ?, ?, ?, ?)",
         (
-            (LARGE, f"{copy:02}{row[0][2:]}", *row[1:-1], vector.tobytes())
+            (LARGE, f"{copy:02}{row[0][2:]}", *row[1:-1], vector.astype("<f2").tobytes())
             for row, vector in zip(rows, vectors, strict=True)
         ),
     )

@@ -14,7 +14,7 @@ from jiyi.embed import BuiltinEmbedder, Vectors
 from jiyi.languages.terms import tokens
 
 TOP = 10
-SQL = """SELECT content, vector FROM memories JOIN embeddings ON embeddings.user_id = memories.user_id
+SQL = """SELECT content, half_vector FROM memories JOIN embeddings ON embeddings.user_id = memories.user_id
 AND embeddings.memory_id = memories.id WHERE memories.user_id = ?"""
 
 
@@ -38,7 +38,8 @@ class Floor:
         rows = database.execute(SQL, (user_id,)).fetchall()
         database.close()
         self._embedder = embedder
-        self._matrix: Vectors = np.frombuffer(b"".join(vector for _, vector in rows), np.float32).reshape(len(rows), -1)
+        halves = np.frombuffer(b"".join(vector for _, vector in rows), np.float16)
+        self._matrix: Vectors = halves.reshape(len(rows), -1).astype(np.float32)
         self._bm25 = bm25s.BM25()
         self._bm25.index([tokens(text) for text, _ in rows], show_progress=False)
 

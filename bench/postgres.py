@@ -47,8 +47,8 @@ TOP = 10
 FACTOR, SLACK_S, SHARE = 2.0, 0.005, 0.8
 MOST_TRIPS = 2.0  # to the server, of a search
 PLAIN = """SELECT memory_id FROM embeddings WHERE user_id = $1 AND model = $2
-    ORDER BY vector <=> $3::text::vector LIMIT 10"""
-EVERY = """SELECT memory_id, vector_send(vector) FROM embeddings JOIN memories
+    ORDER BY half_vector <=> $3::text::halfvec LIMIT 10"""
+EVERY = """SELECT memory_id, halfvec_send(half_vector) FROM embeddings JOIN memories
     ON memories.user_id = embeddings.user_id AND memories.id = memory_id
     WHERE embeddings.user_id = $1 AND valid_to IS NULL"""
 SETTINGS = ("fsync=off", "shared_buffers=1GB", "max_wal_size=8GB", "maintenance_work_mem=512MB")
@@ -241,7 +241,7 @@ async def _recall(memory: Memory, pool: Any, user_id: str, embedder: BuiltinEmbe
     """Recall of the engine's vector leg against a brute-force search."""
     rows = await pool.fetch(EVERY, user_id)
     ids = np.array([row[0] for row in rows])
-    matrix = np.array([np.frombuffer(row[1], ">f4", offset=4) for row in rows], np.float32)
+    matrix = np.array([np.frombuffer(row[1], ">f2", offset=4) for row in rows], np.float32)
     found = 0
     for query in asked:
         vector = await embedder.embed_query(query)

@@ -339,6 +339,7 @@ JSON_EXAMPLES: dict[str, Callable[[str], list[str]]] = {
     "demo": lambda _: [],
     "import": lambda _: [],
     "mcp": lambda _: [],
+    "migrate": lambda _: [],
     "migrate-store": lambda _: [],
     "export": lambda _: ["out.jsonl"],
     "backup": lambda _: ["out.db"],

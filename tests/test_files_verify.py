@@ -87,7 +87,7 @@ IN_INDEX: dict[str, tuple[str, str]] = {
     "a vector is gone": (f"DELETE FROM embeddings {OF_BERLIN}", "vector"),
     "a vector of another model": (f"UPDATE embeddings SET model = 'x' {OF_BERLIN}", "vector"),
     "a vector is another's": (
-        f"UPDATE embeddings SET vector = (SELECT vector FROM embeddings LIMIT 1) {OF_BERLIN}",
+        f"UPDATE embeddings SET half_vector = (SELECT half_vector FROM embeddings LIMIT 1) {OF_BERLIN}",
         "vector",
     ),
 }

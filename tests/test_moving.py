@@ -305,7 +305,7 @@ async def test_a_checksum_tells_any_value_of_any_row(house: Path, tmp_path: Path
         ("memories", "content", "x"),
         ("memories", "near_hash", 5),
         ("memories", "metadata", '{"a": 1}'),
-        ("embeddings", "vector", b"\x00" * 256),
+        ("embeddings", "half_vector", b"\x00" * 128),
         ("changes", "action", "x"),
         ("revisions", "reason", "x"),
         ("keywords", "weight", 0.123456789012345),

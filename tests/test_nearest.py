@@ -31,10 +31,10 @@ COPIES = """
     INSERT INTO memories ({columns}) SELECT {memory} FROM memories, generate_series(1, {times}) AS n;
     INSERT INTO terms ({terms}) SELECT {term} FROM terms, generate_series(1, {times}) AS n;
     INSERT INTO keywords ({keywords}) SELECT {keyword} FROM keywords, generate_series(1, {times}) AS n;
-    INSERT INTO embeddings (user_id, memory_id, part, model, dimension, vector)
+    INSERT INTO embeddings (user_id, memory_id, part, model, dimension, half_vector)
     SELECT user_id, left(memory_id, 22) || to_char(n, 'FM0000'), part, model, dimension,
-        (SELECT l2_normalize(array_agg(element + (random() - 0.5) * 0.6)::vector)
-         FROM unnest(vector::real[]) AS element WHERE n > 0)
+        (SELECT l2_normalize(array_agg(element + (random() - 0.5) * 0.6)::halfvec)
+         FROM unnest(half_vector::real[]) AS element WHERE n > 0)
     FROM embeddings, generate_series(1, {times}) AS n;
 """
 
@@ -161,7 +161,7 @@ async def test_the_index_finds_the_nearest(databases: Databases, filled: str) ->
     async with open_at(filled) as memory, past_jiyi(databases, filled) as admin:
         for where, condition in SCOPES:
             rows = await admin.fetch(
-                "SELECT m.id, e.vector::real[] AS vector FROM memories m JOIN embeddings e"
+                "SELECT m.id, e.half_vector::real[] AS vector FROM memories m JOIN embeddings e"
                 f" ON e.user_id = m.user_id AND e.memory_id = m.id WHERE m.user_id = 'mei' AND {condition}"
             )
             ids = np.array([row["id"] for row in rows])

@@ -7,7 +7,6 @@ import logging
 import traceback
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -37,6 +36,7 @@ from jiyi.store.schema import migrate as schema
 from jiyi.store.schema.columns import METADATA
 from jiyi.store.schema.tables import MemoryRow
 from jiyi.testing import WordEmbedder
+from old_stores import POSTGRES_SHAPE, shape
 from postgres_server import PASSWORD, ROLE, Databases
 from support import ask, contents, dump, unused_port
 from workers import crew
@@ -338,64 +338,14 @@ async def test_a_vector_that_is_not_of_its_dimension_is_refused(database: str) -
     async with raw(database) as connection:
         await connection.execute("SET jiyi.everybody = 'on'")
         with pytest.raises(asyncpg.CheckViolationError, match="ck_embeddings_dimension"):
-            await connection.execute("UPDATE embeddings SET vector = '[1,2]' WHERE memory_id = $1", made.id)
+            await connection.execute("UPDATE embeddings SET half_vector = '[1,2]' WHERE memory_id = $1", made.id)
 
 
 # -- schema ---------------------------------------------------------------------------------------------------------
 
-SHAPE = {
-    "columns": """SELECT table_name, column_name, udt_name, character_maximum_length, collation_name, is_nullable,
-        column_default FROM information_schema.columns WHERE table_schema = 'public'""",
-    "indexes": "SELECT tablename, indexdef FROM pg_indexes WHERE schemaname = 'public'",
-    "constraints": """SELECT conrelid::regclass::text, conname, pg_get_constraintdef(oid) FROM pg_constraint
-        WHERE connamespace = 'public'::regnamespace""",
-    "policies": "SELECT tablename, policyname, cmd, qual, with_check FROM pg_policies",
-    "guarded": "SELECT relname, relforcerowsecurity FROM pg_class WHERE relrowsecurity",
-}
-
-
-def shape(url: str) -> dict[str, set[tuple[Any, ...]]]:
-    return {name: set(ask(url, statement)) for name, statement in SHAPE.items()}
-
-
-async def migrate(url: str) -> None:
-    """Create the oldest schema and run Alembic on it, as `schema.prepare` does, and what PostgreSQL has beyond it."""
-    from alembic import command
-    from alembic.config import Config
-    from sqlalchemy import Connection
-    from sqlalchemy.ext.asyncio import create_async_engine
-
-    def run(connection: Connection) -> None:
-        config = Config()
-        config.set_main_option("script_location", str(Path(schema.__file__).parents[1] / "migrations"))
-        config.attributes["connection"] = connection
-        ddl.create_extension(connection)
-        for statement in (Path(__file__).parent / "schema/0003.postgresql.sql").read_text("utf-8").split(";\n"):
-            connection.exec_driver_sql(statement)
-        schema.version_table.create(connection)
-        connection.execute(schema.version_table.insert(), {"version_num": "0003"})
-        command.upgrade(config, "head")
-        ddl.finish(connection, USERS_TABLES)
-
-    engine = create_async_engine(url.replace("postgresql", "postgresql+asyncpg", 1))
-    async with engine.begin() as connection:
-        await connection.run_sync(run)
-    await engine.dispose()
-
-
-async def test_a_migrated_schema_equals_a_fresh_one(bare: str, database: str) -> None:
-    await migrate(bare)
-    async with open_at(bare) as memory:
-        await memory.add("likes tea", user_id="mei")
-        assert contents(await memory.search("tea", user_id="mei")) == ["likes tea"]
-    assert ask(bare, "SELECT version_num FROM alembic_version") == [(schema.HEAD,)]
-    migrated, fresh = shape(bare), shape(database)
-    for part, there in fresh.items():
-        assert migrated[part] == there, part
-
 
 async def test_short_texts_are_compared_byte_by_byte(database: str) -> None:
-    columns = ask(database, SHAPE["columns"])
+    columns = ask(database, POSTGRES_SHAPE["columns"])
     short = {column[:2]: column[4] for column in columns if column[2] == "varchar" and column[0] != "alembic_version"}
     assert set(short.values()) == {"C"}, {column for column, collation in short.items() if collation != "C"}
 
@@ -429,8 +379,8 @@ async def test_vectors_come_back_bit_by_bit(database: str) -> None:
     async with Memory.open(database, embedder=Odd(64), settings=load_settings()) as memory:
         await memory.add("likes tea", user_id="mei")
         (loaded,) = [row.vector for row in await memory._engine.store.index_rows.page("mei", Odd(64).id)]
-    ((told,),) = ask(database, "SELECT vector::text FROM embeddings")
-    assert np.array_equal(np.frombuffer(loaded, "<f4"), np.array(told.strip("[]").split(","), np.float32))
+    ((told,),) = ask(database, "SELECT half_vector::text FROM embeddings")
+    assert np.array_equal(np.frombuffer(loaded, "<f2"), np.array(told.strip("[]").split(","), np.float16))
 
 
 async def test_a_change_that_commits_late_is_not_skipped(database: str) -> None:

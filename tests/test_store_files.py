@@ -383,65 +383,6 @@ async def test_on_a_full_disk_a_deletion_is_done_or_refused_but_never_both(small
 # -- the schema -----------------------------------------------------------------------------------------------------
 
 
-def shape(path: Path) -> dict[str, Any]:
-    """Everything that makes up a schema, but the spelling of its SQL."""
-    with closing(sqlite3.connect(path)) as connection:
-        tables = [
-            name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name")
-        ]
-        described = {}
-        for table in tables:
-            indexes = {row[1]: row[2:] for row in connection.execute(f"PRAGMA index_list('{table}')")}
-            described[table] = {
-                "columns": list(connection.execute(f"PRAGMA table_xinfo('{table}')")),
-                "foreign keys": sorted(row[2:] for row in connection.execute(f"PRAGMA foreign_key_list('{table}')")),
-                "indexes": {
-                    name: (how, [row[1:] for row in connection.execute(f"PRAGMA index_xinfo('{name}')")])
-                    for name, how in indexes.items()
-                },
-                "without rowid": list(connection.execute(f"SELECT wr FROM pragma_table_list('{table}')")),
-            }
-        statements = {
-            # In which order constraints stand is no matter, nor whether a column was added behind them.
-            name: sorted(part.rstrip(")") for part in re.sub(r"\s+", "", statement).lower().split(","))
-            for name, statement in connection.execute("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL")
-        }
-    return {"tables": described, "sql": statements}
-
-
-def migrate(path: Path) -> None:
-    """Create the oldest schema and run Alembic on it, as `schema.prepare` does."""
-    from alembic import command
-    from alembic.config import Config
-    from sqlalchemy import create_engine
-
-    with closing(sqlite3.connect(path)) as old:
-        old.executescript((Path(__file__).parent / "schema/0003.sqlite.sql").read_text("utf-8"))
-    engine = create_engine(f"sqlite:///{path}")
-    with engine.begin() as connection:
-        config = Config()
-        config.set_main_option("script_location", str(Path(schema.__file__).parents[1] / "migrations"))
-        config.attributes["connection"] = connection
-        schema.version_table.create(connection)
-        connection.execute(schema.version_table.insert(), {"version_num": "0003"})
-        command.upgrade(config, "head")
-    engine.dispose()
-
-
-def test_a_migrated_store_equals_a_fresh_one(tmp_path: Path, empty_store: Path) -> None:
-    migrate(tmp_path / "migrated.db")
-    migrated, fresh = shape(tmp_path / "migrated.db"), shape(empty_store)
-    assert migrated["tables"] == fresh["tables"]
-    assert migrated["sql"] == fresh["sql"]
-
-
-async def test_a_migrated_store_works(tmp_path: Path) -> None:
-    migrate(tmp_path / "migrated.db")
-    async with open_at(tmp_path / "migrated.db") as memory:
-        await memory.add("likes tea", user_id="mei")
-        assert contents(await memory.search("tea", user_id="mei")) == ["likes tea"]
-
-
 def test_head_is_the_newest_migration() -> None:
     from alembic.config import Config
     from alembic.script import ScriptDirectory

@@ -88,7 +88,7 @@ def row_of(memory_id: str, text: str, tags: tuple[str, ...] = (), vector: Any = 
         asks=values["asks"],
         kind=values["kind"],
         salience=values["salience"],
-        vector=None if vector is None else np.asarray(vector, "<f4").tobytes(),
+        vector=None if vector is None else np.asarray(vector, "<f2").tobytes(),
         dimension=None if vector is None else len(vector),
         **packed,
     )
@@ -150,7 +150,7 @@ def slow_keywords(texts: dict[str, str], query: str) -> dict[str, float]:
 
 
 texts = st.lists(st.sampled_from(WORDS), min_size=1, max_size=12).map(" ".join)
-vectors = st.lists(st.floats(-1, 1, width=32), min_size=4, max_size=4)
+vectors = st.lists(st.floats(-1, 1, width=16), min_size=4, max_size=4)
 edits = st.lists(
     st.tuples(st.sampled_from(["put", "drop"]), st.integers(0, 11), texts, vectors), min_size=1, max_size=40
 )
@@ -418,7 +418,7 @@ def gist_of(index: UserIndex, where: Filter = ANYWHERE) -> dict[str, float]:
     return (
         {}
         if found.gist is None
-        else {memory_id: round(value, 6) for memory_id, value in zip(found.ids, found.gist.tolist(), strict=True)}
+        else {memory_id: round(value, 3) for memory_id, value in zip(found.ids, found.gist.tolist(), strict=True)}
     )
 
 

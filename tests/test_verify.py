@@ -129,8 +129,8 @@ async def test_rows_past_the_databases_own_checks(path: Path, learning: Memory, 
 
 
 async def test_a_broken_vector(path: Path, learning: Memory) -> None:
-    bad = np.full(64, np.nan, np.float32).tobytes()
-    plant(path, f"UPDATE embeddings SET vector = ? WHERE memory_id = {FACT}", bad)
+    bad = np.full(64, np.nan, np.float16).tobytes()
+    plant(path, f"UPDATE embeddings SET half_vector = ? WHERE memory_id = {FACT}", bad)
     assert (await learning.maintenance.verify()).drift == {"vectors": 1}
     assert (await learning.maintenance.verify(repair=True)).sound
     found = await learning.search("chess", user_id="mei", search_mode="semantic", limit=1)
@@ -138,9 +138,9 @@ async def test_a_broken_vector(path: Path, learning: Memory) -> None:
 
 
 async def test_a_vector_of_another_text_is_found_if_asked(path: Path, learning: Memory) -> None:
-    other = np.zeros(64, np.float32)
+    other = np.zeros(64, np.float16)
     other[3] = 1
-    plant(path, f"UPDATE embeddings SET vector = ? WHERE memory_id = {FACT}", other.tobytes())
+    plant(path, f"UPDATE embeddings SET half_vector = ? WHERE memory_id = {FACT}", other.tobytes())
     assert (await learning.maintenance.verify()).drift == {}
     assert (await learning.maintenance.verify(vectors=True)).drift == {"vectors": 1}
     assert (await learning.maintenance.verify(vectors=True, repair=True)).sound

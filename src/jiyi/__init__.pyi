@@ -19,6 +19,7 @@ from .errors import MissingExtra as MissingExtra
 from .errors import NotAStore as NotAStore
 from .errors import NotFound as NotFound
 from .errors import SchemaTooNew as SchemaTooNew
+from .errors import SchemaTooOld as SchemaTooOld
 from .errors import ServerError as ServerError
 from .errors import SettingsError as SettingsError
 from .errors import StoreError as StoreError

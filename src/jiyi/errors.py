@@ -12,7 +12,8 @@
     │   ├── StoreUnavailable        locked, full, read-only or unreachable: nothing was written, retry later
     │   ├── ConnectionLost          the connection broke: the write may or may not have been committed
     │   ├── NotAStore               the file is not a Jiyi database, or damaged
-    │   └── SchemaTooNew            the database was written by a newer version
+    │   ├── SchemaTooNew            the database was written by a newer version
+    │   └── SchemaTooOld            the database has an older schema: run `jiyi migrate`
     ├── EngineError                 an external engine failed; the store has everything and the engine catches up
     ├── WorkspaceError              the files of a workspace cannot be used; nothing was changed
     ├── LlmError                    the language model failed; `.temporary`: a retry can help, after `.retry_after_s`
@@ -107,6 +108,10 @@ class NotAStore(StoreError):
 
 class SchemaTooNew(StoreError):
     """The database was written by a newer version of Jiyi."""
+
+
+class SchemaTooOld(StoreError):
+    """The database has the schema of an older version of Jiyi: run `jiyi migrate`."""
 
 
 class EngineError(JiyiError):

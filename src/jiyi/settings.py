@@ -291,6 +291,10 @@ class Settings(BaseSettings):
         default=(), description="names that mean the user in messages, besides the user's id, as a JSON list; exact"
     )
     embedder: str = Field(default="builtin", description="`builtin`, `openai:MODEL` or `sentence-transformers:MODEL`")
+    auto_migrate: bool | None = Field(
+        default=None,
+        description="create and migrate the tables on opening; default: a file always, PostgreSQL only if it is empty",
+    )
     busy_timeout_s: float = Field(default=30.0, gt=0, description="maximum seconds to wait for another writer")
     cache_mb: int = Field(default=512, ge=0, description="RAM in MiB for the indexes of recently searched users")
     postgres: PostgresSettings = PostgresSettings()

@@ -189,6 +189,7 @@ for panel, commands in {
         maintenance.vacuum,
         transfer.export,
         transfer.backup,
+        maintenance.migrate,
         transfer.migrate_store,
         doctor,
         trust,

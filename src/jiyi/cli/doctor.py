@@ -24,7 +24,7 @@ from rich.text import Text
 from .. import __version__
 from ..embed import Embedder, embed_query, resolve
 from ..engine import Engine
-from ..errors import JiyiError, SettingsError
+from ..errors import JiyiError, SchemaTooOld, SettingsError
 from ..folder_trust import SettingsFile, listed
 from ..ids import new_id
 from ..llm import resolve as resolve_llm
@@ -73,6 +73,7 @@ async def examine(where: str | None) -> list[Check]:
         return [broken, *_environment()]
     embedder, embedding = await _embedder(settings)
     usable = settings if embedder else settings.model_copy(update={"embedder": "builtin"})
+    unchanged = usable.model_copy(update={"auto_migrate": False})
     return [
         _settings(problem),
         *_environment(),
@@ -80,8 +81,8 @@ async def examine(where: str | None) -> list[Check]:
         await _reranker(settings),
         _language_model(settings),
         *(await _cache(settings)),
-        *(await _store(where, usable, embedder)),
-        *(await _engines(where, usable, embedder)),
+        *(await _store(where, unchanged, embedder)),
+        *(await _engines(where, unchanged, embedder)),
         await _self_test(usable, embedder),
     ]
 
@@ -222,6 +223,8 @@ async def _store(where: str | None, settings: Settings, embedder: Embedder | Non
         async with Memory.open(where, settings=settings, embedder=embedder) as memory:
             held = await memory.stats()
             await memory.delete_all(f"jiyi-doctor-{new_id()}")  # a write without an effect
+    except SchemaTooOld as error:
+        return [Check(State.BROKEN, "store", hidden(str(error)), "jiyi migrate --check shows what it would do")]
     except JiyiError as error:
         step = "check --store, JIYI_URL and the permissions of the file"
         return [Check(State.BROKEN, "store", hidden(str(error)), step)]

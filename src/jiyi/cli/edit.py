@@ -228,17 +228,17 @@ def _confirm(memory_id: str | None, user: str | None) -> None:
         held = call(lambda memory, user_id: memory.stats(user_id), user=user)
         number = counted(held.memories, "active memory", "active memories")
         typer.echo(f"This permanently deletes all data of user {user!r}, including {number}.", err=True)
-        agreed = _ask("Type the user id to continue: ") == user
+        agreed = ask("Type the user id to continue: ") == user
     else:
         found = call(lambda memory, user_id: memory.get(memory_id, user_id=user_id), user=user)
         typer.echo(f"{found.memory_type}: {plain(found.summary)}", err=True)
-        agreed = _ask("Delete it permanently, with its history? [y/N] ").strip().lower() in ("y", "yes", "是")
+        agreed = ask("Delete it permanently, with its history? [y/N] ").strip().lower() in ("y", "yes", "是")
     if not agreed:
         typer.echo("nothing was deleted", err=True)
         raise typer.Exit(1)
 
 
-def _ask(question: str) -> str:
+def ask(question: str) -> str:
     """Read an answer. `typer.prompt` would write a blank to stdout even with err=True."""
     typer.echo(question, err=True, nl=False)
     return sys.stdin.readline().rstrip("\r\n")

@@ -39,7 +39,7 @@ def list_(state: State = None, limit: Most = 20) -> None:
     $ jiyi jobs list --state failed
     $ jiyi jobs list --user 林梅 --json
     """
-    found = call(lambda memory, user_id: memory.jobs.list(user_id=user_id, state=state, limit=limit))
+    found = call(lambda memory, user_id: memory.jobs.list(user_id=user_id, state=state, limit=limit), reads=True)
     if not found and not options().as_json:
         err().print("no jobs")
         return
@@ -63,7 +63,7 @@ def show_(job_id: JobId) -> None:
     """
     from .render import job_card
 
-    show(call(lambda memory, user_id: memory.jobs.get(job_id, user_id=user_id)), job_card)
+    show(call(lambda memory, user_id: memory.jobs.get(job_id, user_id=user_id), reads=True), job_card)
 
 
 @app.command("retry")

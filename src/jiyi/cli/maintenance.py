@@ -1,7 +1,8 @@
-"""Maintenance commands: compress, maintain, undo, reindex, verify, rebuild, vacuum."""
+"""Maintenance commands: compress, maintain, undo, reindex, verify, rebuild, vacuum, migrate."""
 
 from __future__ import annotations
 
+import sys
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,12 +11,28 @@ import typer
 
 from ..errors import InvalidInput
 from . import options as opt
-from .session import ALL_USERS, JSON, STORE, call, counted, err, general, options, progress, show, warn
+from .edit import ask
+from .session import (
+    ALL_USERS,
+    JSON,
+    STORE,
+    call,
+    counted,
+    err,
+    general,
+    need_store,
+    options,
+    plain,
+    progress,
+    show,
+    warn,
+)
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
     from ..keep.maintain import MaintenanceReport
+    from ..store.schema.migrate import SchemaPlan
 
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the plan, and change nothing.")]
 PLAN = "Carry out this plan: the output of --dry-run --json."
@@ -37,6 +54,10 @@ InEngines = Annotated[bool, typer.Option("--engines", help="Check the external e
 EngineName = Annotated[
     str, typer.Argument(metavar="ENGINE", help="milvus, elasticsearch or mongodb.", show_default=False)
 ]
+Revision = Annotated[
+    str | None, typer.Option("--to", metavar="REVISION", help="Up or down to this revision. Default: the newest.")
+]
+Check = Annotated[bool, typer.Option("--check", help="Show what would be done. Exit code 1 if there is anything.")]
 Deep = Annotated[bool, typer.Option("--vectors", help="Embed every text again and compare; slow.")]
 
 
@@ -55,7 +76,7 @@ def compress(dry_run: DryRun = False, plan: PlanFile = None) -> None:
     from .render import compress_plan, compressed
 
     if dry_run:
-        show(call(lambda memory, user_id: memory.maintenance.compress_plan(user_id=user_id)), compress_plan)
+        show(call(lambda memory, user_id: memory.maintenance.compress_plan(user_id=user_id), reads=True), compress_plan)
         return
     given, user = _read_plan(CompressPlan, plan)
     done = call(lambda memory, user_id: memory.maintenance.compress(user_id=user_id, plan=given), user=user)
@@ -85,7 +106,7 @@ def maintain(dry_run: DryRun = False) -> None:
         return f"{users}: {done.expired:,} expired, {done.compressed:,} compressed into {done.made:,}{reindexed}"
 
     with err().status("maintaining …"):
-        done = call(lambda memory, user_id: memory.maintenance.run(user_id=user_id, dry_run=dry_run))
+        done = call(lambda memory, user_id: memory.maintenance.run(user_id=user_id, dry_run=dry_run), reads=dry_run)
     show(done, report)
     warn(done.problems)
 
@@ -123,7 +144,10 @@ def undo(
         "to": to,
     }
     if dry_run:
-        show(call(lambda memory, user_id: memory.maintenance.undo_plan(memory_id, user_id=user_id, **what)), undo_plan)
+        show(
+            call(lambda memory, user_id: memory.maintenance.undo_plan(memory_id, user_id=user_id, **what), reads=True),
+            undo_plan,
+        )
         return
     given, user = _read_plan(UndoPlan, plan)
     done = call(
@@ -191,14 +215,15 @@ def verify(repair: Repair = False, vectors: Deep = False, engines: InEngines = F
 
     if engines:
         with progress("verifying") as advance:
-            reports = call(lambda memory, _: memory.maintenance.verify_engines(progress=advance))
+            reports = call(lambda memory, _: memory.maintenance.verify_engines(progress=advance), reads=True)
         show(list(reports), lambda some: "\n".join(map(engine_report, some)))
         raise typer.Exit(0 if all(report.sound for report in reports) else 1)
     with progress("verifying") as advance:
         found = call(
             lambda memory, user_id: memory.maintenance.verify(
                 user_id=user_id, repair=repair, vectors=vectors, progress=advance
-            )
+            ),
+            reads=not repair,
         )
     show(found, verification)
     raise typer.Exit(0 if found.sound else 1)
@@ -239,3 +264,52 @@ def vacuum() -> None:
         left = call(lambda memory, _: memory.maintenance.vacuum())
     warn(left)
     show({"left": list(left)}, lambda _: "rewritten" + (", but not everything could be removed" if left else ""))
+
+
+@general(STORE, JSON)
+def migrate(to: Revision = None, check: Check = False, yes: opt.Yes = False) -> None:
+    """Migrate the tables of the store to this version, or back to an older one.
+
+    Examples:
+    $ jiyi migrate --check
+    $ jiyi migrate --store postgresql://owner@db.example.org/jiyi
+    $ jiyi migrate --to 0006 --store ./记忆.db
+
+    Back it up first. All steps are one transaction. Before an older version
+    of Jiyi can use the store, go back to its revision: what that cannot keep
+    is named first. Processes of another version stop writing.
+    """
+    from asyncio import run
+
+    from ..settings import load_settings
+    from ..transfer.migrate import migrate_schema, plan_schema
+    from .render import schema_plan
+
+    settings, where = load_settings(), options().store
+    need_store(where or settings.url)
+    plan = run(plan_schema(where, to, settings))
+    if plan.is_done or check:
+        show(_plan_values(plan, done=plan.is_done), lambda _: schema_plan(plan))
+        raise typer.Exit(0 if plan.is_done else 1)
+    if plan.lost and not yes:
+        typer.echo(plain(schema_plan(plan)), err=True)
+        if not sys.stdin.isatty():
+            raise InvalidInput("--yes", "is needed without a terminal, because something is lost; nothing was done")
+        if ask("Migrate? [y/N] ").strip().lower() not in ("y", "yes", "是"):
+            typer.echo("nothing was done", err=True)
+            raise typer.Exit(1)
+    with err().status("migrating …"):
+        run(migrate_schema(where, plan, settings))
+    show(_plan_values(plan, done=True), lambda _: f"{plain(plan.store)}: schema {plan.target}")
+
+
+def _plan_values(plan: SchemaPlan, *, done: bool) -> dict[str, Any]:
+    steps = [{"revision": step.revision, "what": step.what} for step in plan.steps]
+    return {
+        "store": plan.store,
+        "found": plan.found,
+        "target": plan.target,
+        "steps": steps,
+        "lost": plan.lost,
+        "done": done,
+    }

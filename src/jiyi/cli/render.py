@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from ..keep.compress import Bundle, CompressPlan, CompressReport
     from ..keep.undo import UndoPlan, UndoReport, UndoStep
     from ..keep.verify import VerifyReport
+    from ..store.schema.migrate import SchemaPlan
     from ..transfer.backup import BackupReport
 
 BAR = 20
@@ -410,3 +411,13 @@ def _steps(steps: Sequence[UndoStep]) -> Table:
             said.append(f"\n→ {plain(told)}")
         grid.add_row(Text(MARKS[step.does], COLOURS[step.does]), said)
     return grid
+
+
+def schema_plan(plan: SchemaPlan) -> str:
+    """Describe the migrations to come, and what they cannot keep."""
+    if plan.is_done:
+        return plain(f"{plan.store}: schema {plan.target}, nothing to do")
+    way = "down" if plan.goes_down else "up"
+    lines = [f"{plan.store}: schema {plan.found or 'none'} → {plan.target}"]
+    lines += [f"  {step.revision} {way}: {step.what}" for step in plan.steps]
+    return plain("\n".join([*lines, *(f"  lost: {loss}" for loss in plan.lost)]))

@@ -52,7 +52,7 @@ def search(
         found = await memory.search(user_id=user_id, **arguments)
         return found, "" if found.hits else await _why_nothing(memory, user_id, found)
 
-    found, nothing = call(run)
+    found, nothing = call(run, reads=True)
     warn(found.degraded)
     if nothing:
         typer.echo(plain(nothing), err=True)
@@ -86,7 +86,7 @@ def get(memory_id: opt.MemoryId) -> None:
     """
     from .render import memory_card
 
-    show(call(lambda memory, user_id: memory.get(memory_id, user_id=user_id)), memory_card)
+    show(call(lambda memory, user_id: memory.get(memory_id, user_id=user_id), reads=True), memory_card)
 
 
 @general()
@@ -118,7 +118,7 @@ def list_(
     filters = _with_time_range(dict(locals()))
     from .render import memories_table
 
-    page = call(lambda memory, user_id: memory.list(user_id=user_id, **filters))
+    page = call(lambda memory, user_id: memory.list(user_id=user_id, **filters), reads=True)
     if not page.items:
         typer.echo("no memories", err=True)
     if options().as_json or page.items:
@@ -140,7 +140,7 @@ def history(memory_id: opt.MemoryId) -> None:
     async def read(memory: Memory, user_id: str) -> Sequence[Revision]:
         return await memory.history((await memory.get(memory_id, user_id=user_id)).id, user_id=user_id)
 
-    show(call(read), timeline)
+    show(call(read, reads=True), timeline)
 
 
 @general(ALL_USERS, STORE, JSON)
@@ -158,7 +158,7 @@ def stats() -> None:
     async def both(memory: Memory, user_id: str | None) -> tuple[Stats, Metrics]:
         return await memory.stats(user_id), await memory.usage.metrics(user_id)
 
-    held, measured = call(both)
+    held, measured = call(both, reads=True)
     more = {"archived", "by_importance", "average_importance", "added_by_day"}
     figures = {**held.model_dump(mode="json"), **measured.model_dump(mode="json", include=more)}
     show(figures, lambda _: Group(stats_table(held, options().user), metrics_plot(measured)))

@@ -255,7 +255,7 @@ def list_() -> None:
             return f"revoked {when(key.revoked_at)}"
         return "valid" if key.expires_at is None else f"until {when(key.expires_at)}"
 
-    found = call(lambda memory, _: memory.keys.list())
+    found = call(lambda memory, _: memory.keys.list(), reads=True)
     table = columns("id", "name", "scopes", "users", "state")
     for key in found:
         users = "all users" if key.all_users else ", ".join(map(plain, key.user_ids))

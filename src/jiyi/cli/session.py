@@ -100,10 +100,12 @@ def call(
     user: str | None = None,
     workspace: Path | None = None,
     create: bool = False,
+    reads: bool = False,
     settings: Settings | None = None,
     loop_factory: Callable[[], AbstractEventLoop] | None = None,
 ) -> T:
-    """Open the memory, call a function with it and the user, and close it. Only with `create` may a store be created.
+    """Open the memory, call a function with it and the user, and close it. Only with `create` may a store be created,
+    and one that only `reads` does not migrate it.
 
     The user is `user`, that of the options, or that of the settings; None if the command is for all users. Ctrl-C
     cancels the work and closes the database in order.
@@ -120,7 +122,9 @@ def call(
         who = settings.user
 
     if not create:
-        _need_store(given.store or settings.url)
+        need_store(given.store or settings.url)
+    if reads:
+        settings = settings.model_copy(update={"auto_migrate": False})
 
     async def work() -> T:
         async with Memory.open(given.store, settings=settings, workspace=workspace) as memory:
@@ -140,7 +144,7 @@ def settings_for_agent() -> Settings:
     return settings
 
 
-def _need_store(where: str | None) -> None:
+def need_store(where: str | None) -> None:
     if (file := missing_file(where)) is not None:
         raise NotFound(f"there is no store at {file}: check --store, or create one with jiyi add")
 

@@ -63,7 +63,7 @@ def list_(shared: Shared = False) -> None:
     $ jiyi synonyms list --shared
     $ jiyi synonyms list --user 林梅 --json
     """
-    found = call(lambda memory, user_id: memory.synonyms.list(user_id=None if shared else user_id))
+    found = call(lambda memory, user_id: memory.synonyms.list(user_id=None if shared else user_id), reads=True)
     if not found and not options().as_json:
         err().print("no synonyms except the built-in ones")
         return

@@ -103,7 +103,8 @@ def export(path: Target, format_: Format = "jsonl", force: Force = False) -> Non
         done = call(
             lambda memory, user_id: memory.transfer.export(
                 path, user_id=user_id, format=format_, overwrite=force, progress=advance
-            )
+            ),
+            reads=True,
         )
     show(done, _export_report)
 
@@ -123,7 +124,7 @@ def backup(path: Target, force: Force = False) -> None:
     from .render import backup_line
 
     with progress("copying") as advance:
-        done = call(lambda memory, _: memory.transfer.backup(path, overwrite=force, progress=advance))
+        done = call(lambda memory, _: memory.transfer.backup(path, overwrite=force, progress=advance), reads=True)
     show(done, backup_line)
 
 

@@ -120,7 +120,7 @@ def status(folder: Folder = None) -> None:
     $ jiyi workspace status notes
     $ jiyi workspace status 笔记 --json
     """
-    states = call(lambda memory, user_id: memory.workspace.status(user_id=user_id), workspace=_root(folder))
+    states = call(lambda memory, user_id: memory.workspace.status(user_id=user_id), workspace=_root(folder), reads=True)
     show(list(states), lambda _: "\n".join(map(_state, states)) or "no user has files or memories")
 
 

@@ -1,4 +1,4 @@
-"""Vector legs: all vectors of a user in RAM, or those that a query needs."""
+"""Vector legs: all vectors of a user in RAM, or those that a query needs. Rows have float16, and sums need float32."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -7,9 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..store.repositories.index_rows import IndexRow
-from ..store.schema.columns import VECTOR
+from ..store.schema.columns import HALF
 from .query import Floats, Scope, Slots
 
+HALF_BYTES = np.dtype(HALF).itemsize
 FEW = 500  # vectors that are copied at once: more would not fit into the processor's cache
 
 
@@ -38,20 +39,20 @@ class RamVectors:
         fitting = [row.dimension == self.dimension for row in rows]
         self.passages.add(self.dimension, first, rows)
         if any(fitting):
-            blank = bytes(4 * self.dimension)
+            blank = bytes(HALF_BYTES * self.dimension)
             joined = b"".join(row.vector or blank if fits else blank for row, fits in zip(rows, fitting, strict=True))
-            self._all[first : first + len(rows)] = np.frombuffer(joined, VECTOR).reshape(len(rows), -1)
+            self._all[first : first + len(rows)] = np.frombuffer(joined, HALF).reshape(len(rows), -1)
         return fitting
 
     def set(self, slots: Sequence[int], vectors: Sequence[bytes]) -> None:
-        if set(map(len, vectors)) - {4 * self.dimension}:
-            fitting = [at for at, vector in enumerate(vectors) if len(vector) == 4 * self.dimension]
+        if set(map(len, vectors)) - {HALF_BYTES * self.dimension}:
+            fitting = [at for at, vector in enumerate(vectors) if len(vector) == HALF_BYTES * self.dimension]
             slots, vectors = [slots[at] for at in fitting], [vectors[at] for at in fitting]
         for at in range(0, len(slots), FEW):
             some, few = slots[at : at + FEW], vectors[at : at + FEW]
             in_a_row = isinstance(some, range) or (some[-1] - some[0] + 1 == len(some) and some == sorted(some))
             place = slice(some[0], some[-1] + 1) if in_a_row else some  # a slice is copied faster
-            self._all[place] = np.frombuffer(b"".join(few), VECTOR).reshape(len(few), -1)
+            self._all[place] = np.frombuffer(b"".join(few), HALF).reshape(len(few), -1)
 
     def cosine(self, vector: NDArray[np.float32] | None, size: int, slots: Scope) -> Floats:
         if vector is None or not self.dimension:
@@ -129,19 +130,20 @@ class PassageVectors:
     def add(self, dimension: int, first: int, rows: Sequence[IndexRow]) -> None:
         """Add the passages of new memories, from slot `first` on; other dimensions are ignored."""
         given = [(slot, vector) for slot, row in enumerate(rows, first) for vector in row.passages]
-        fitting = [(slot, vector) for slot, vector in given if dimension and len(vector) == 4 * dimension]
+        fitting = [(slot, vector) for slot, vector in given if dimension and len(vector) == HALF_BYTES * dimension]
         if not fitting:
             return
-        new = np.frombuffer(b"".join(vector for _, vector in fitting), VECTOR).reshape(len(fitting), dimension)
+        new = np.frombuffer(b"".join(vector for _, vector in fitting), HALF).reshape(len(fitting), dimension)
         self._vectors = np.vstack([self._vectors.reshape(-1, dimension), new]).astype(np.float32, copy=False)
         self._slot = np.append(self._slot, np.array([slot for slot, _ in fitting], np.int32))
 
     def packed(self) -> dict[str, NDArray[Any]]:
-        return {"passage slots": self._slot, "passage vectors": self._vectors.ravel()}
+        return {"passage slots": self._slot, "passage vectors": self._vectors.ravel().astype(HALF)}
 
     def unpack(self, arrays: Mapping[str, NDArray[Any]]) -> None:
         self._slot = arrays["passage slots"]
-        self._vectors = arrays["passage vectors"].reshape(len(self._slot), -1) if len(self._slot) else self._vectors
+        if len(self._slot):
+            self._vectors = arrays["passage vectors"].reshape(len(self._slot), -1).astype(np.float32)
 
     def raised(self, similarity: Floats, vector: NDArray[np.float32]) -> Floats:
         """Return each memory's similarity, or that of its most similar passage."""

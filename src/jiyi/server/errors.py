@@ -29,6 +29,8 @@ STATUS: dict[type[errors.JiyiError], tuple[int, str]] = {
     errors.EmbeddingModelChanged: (409, "embedding_model_changed"),
     errors.StoreUnavailable: (503, "unavailable"),
     errors.ConnectionLost: (503, "unavailable"),
+    errors.SchemaTooNew: (503, "unavailable"),
+    errors.SchemaTooOld: (503, "unavailable"),
     errors.LlmOverBudget: (429, "too_many_requests"),
     errors.LlmUnavailable: (503, "unavailable"),
     errors.LlmError: (502, "language_model"),

@@ -18,7 +18,8 @@ def open_store(where: str | Path | None, settings: Settings) -> Store:
     from .sqlite import SqliteDatabase
     from .store import Store
 
-    return Store(SqliteDatabase(file_of(where), busy_timeout_s=settings.busy_timeout_s))
+    migrates = settings.auto_migrate is not False
+    return Store(SqliteDatabase(file_of(where), busy_timeout_s=settings.busy_timeout_s, auto_migrate=migrates))
 
 
 def file_of(where: str | Path | None) -> Path:
@@ -55,7 +56,7 @@ def _postgres(url: str, settings: Settings) -> Store:
         raise MissingExtra("postgres", "asyncpg") from error
     from .store import Store
 
-    return Store(PostgresDatabase(url, settings.postgres, busy_timeout_s=settings.busy_timeout_s))
+    return Store(PostgresDatabase(url, settings))
 
 
 def _default_path() -> Path:

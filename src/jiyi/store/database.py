@@ -27,6 +27,7 @@ T = TypeVar("T")
 P = ParamSpec("P")
 
 Work = Callable[[Session], T]
+SchemaWork = Callable[[Connection, str], T]  # called with the address of the database too
 Values = dict[str, Any]
 Columns = tuple[Any, ...]  # of a row of a whole table
 
@@ -56,6 +57,11 @@ class Database(ABC):
         """Wait for running transactions."""
         while self._unfinished:
             await asyncio.gather(*self._unfinished, return_exceptions=True)
+
+    @abstractmethod
+    async def on_schema(self, work: SchemaWork[T], *, changes: bool) -> T:
+        """Run a function on the schema, whatever its version, in a transaction that excludes other writers if it
+        `changes` it. The database need not be started."""
 
     @abstractmethod
     async def info(self) -> StoreInfo: ...

@@ -17,7 +17,7 @@ from sqlalchemy.orm import Session
 from ..errors import NotAStore, StoreError, StoreUnavailable
 from ..forks import NoFork
 from . import secrets
-from .database import Database, Work, open_session
+from .database import Database, SchemaWork, Work, open_session
 from .schema import migrate as schema
 from .sqlite_files import create_private, translated
 from .write_set import CLOSED, Advance, StoreInfo
@@ -59,9 +59,10 @@ logger = logging.getLogger(__name__)
 class SqliteDatabase(Database):
     """One SQLite file."""
 
-    def __init__(self, path: Path, *, busy_timeout_s: float) -> None:
+    def __init__(self, path: Path, *, busy_timeout_s: float, auto_migrate: bool = True) -> None:
         super().__init__()
         self.path = path
+        self._allowed = schema.Allowed(auto_migrate, auto_migrate)
         self._busy_timeout_s = busy_timeout_s
         self._engine: Engine | None = None
         self._commits = CommitCounter(path)
@@ -94,10 +95,24 @@ class SqliteDatabase(Database):
             mode = connection.exec_driver_sql(WRITE_AHEAD)  # only after the file is known to be ours
             self._logged = mode.scalar() == "wal"
         self._file = _identity(self.path)
-        if found != schema.HEAD:
+        if schema.is_due(found, self.path, self._allowed):
             with engine.begin() as connection:
                 _begin(connection, BEGIN_TO_WRITE)
-                schema.prepare(connection, self.path)
+                schema.prepare(connection, self.path, self._allowed)
+
+    async def on_schema(self, work: SchemaWork[T], *, changes: bool) -> T:
+        @NO_FORK
+        def run() -> T:
+            engine = _engine(self.path, self._busy_timeout_s)
+            try:
+                with engine.begin() as connection:
+                    _begin(connection, BEGIN_TO_WRITE if changes else BEGIN_TO_READ)
+                    return work(connection, str(self.path))
+            finally:
+                engine.dispose()
+
+        with translated(self.path):
+            return await asyncio.shield(self._begin(asyncio.to_thread(run)))
 
     def _note_open(self) -> None:
         """Raise if the file was open when this process was forked; note that it is open now."""
@@ -217,9 +232,14 @@ class SqliteDatabase(Database):
         except sqlite3.Error:  # a read waits, or raises Jiyi's error
             return None
 
-    def _read(self, user_id: str | None, work: Work[T]) -> Awaitable[T]:
+    async def _read(self, user_id: str | None, work: Work[T]) -> T:
         self._same_file()
-        return self._thread(self._readers, self._run, work, None)
+        try:
+            return await self._thread(self._readers, self._run, work, None)
+        except StoreError as error:
+            if type(error) is StoreError:  # perhaps another version has migrated the file
+                await self.on_schema(schema.check, changes=False)
+            raise
 
     def _write(self, users: Sequence[str], work: Work[T]) -> Awaitable[T]:
         return self._thread(self._writer, self._run, work, BEGIN_TO_WRITE)
@@ -254,6 +274,8 @@ class SqliteDatabase(Database):
             try:
                 if begin is not None:
                     _begin(session.connection(), begin)
+                if begin == BEGIN_TO_WRITE:
+                    schema.require_current(session.scalar(schema.VERSION), self.path)
                 done = work(session)
                 if begin is not None:
                     self._same_file(committing=True)

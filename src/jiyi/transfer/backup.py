@@ -78,7 +78,7 @@ async def _migrated_copy(source: Path, copy: Path, settings: Settings) -> Path:
     from ..store import open_store
 
     await asyncio.to_thread(shutil.copyfile, source, copy)
-    store = open_store(copy, settings)
+    store = open_store(copy, settings.model_copy(update={"auto_migrate": True}))
     try:
         await store.start()
     finally:

@@ -1,13 +1,35 @@
-"""Copy a whole store into another database."""
+"""Migrate the schema of a store, and copy a whole store into another database."""
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ..errors import InvalidInput
 from ..models import Migration
 from ..settings import Settings
 from .export import Progress, no_progress
+
+if TYPE_CHECKING:
+    from ..store.schema.migrate import SchemaPlan
+
+
+async def plan_schema(where: str | Path | None, to: str | None, settings: Settings) -> SchemaPlan:
+    """Return the migrations between the schema of a store and a revision, by default the one of this version. Nothing
+    is changed."""
+    from ..store import open_store
+    from ..store.schema.migrate import plan
+
+    return await open_store(where or settings.url, settings).database.on_schema(partial(plan, to=to), changes=False)
+
+
+async def migrate_schema(where: str | Path | None, plan: SchemaPlan, settings: Settings) -> None:
+    """Carry out a plan in one transaction. Other processes wait, and stop writing if the schema is not theirs."""
+    from ..store import open_store
+    from ..store.schema.migrate import migrate
+
+    await open_store(where or settings.url, settings).database.on_schema(partial(migrate, wanted=plan), changes=True)
 
 
 async def migrate_store(

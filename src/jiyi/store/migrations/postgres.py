@@ -24,7 +24,7 @@ POLICIES = {
 
 CHECKS = (
     "ALTER TABLE embeddings DROP CONSTRAINT IF EXISTS ck_embeddings_dimension",
-    "ALTER TABLE embeddings ADD CONSTRAINT ck_embeddings_dimension CHECK (vector_dims(vector) = dimension)",
+    "ALTER TABLE embeddings ADD CONSTRAINT ck_embeddings_dimension CHECK (vector_dims(half_vector) = dimension)",
 )
 INDEX = """CREATE INDEX IF NOT EXISTS ix_memories_search
     ON memories (user_id, memory_type, occurred_at) WHERE status = 'active'"""
@@ -35,15 +35,20 @@ def create_extension(connection: Connection) -> None:
 
 
 def finish(connection: Connection, tables: Iterable[str]) -> None:
-    """Add row-level security and what is PostgreSQL's own to these tables, which have a user_id."""
+    """Add row-level security and what is PostgreSQL's own to the newest schema; these tables have a user_id."""
+    guard(connection, tables)
+    for statement in (*CHECKS, INDEX):
+        connection.exec_driver_sql(statement)
+
+
+def guard(connection: Connection, tables: Iterable[str]) -> None:
+    """Add row-level security to tables with a user_id."""
     for table in tables:
         connection.exec_driver_sql(f"ALTER TABLE {table} ENABLE ROW LEVEL SECURITY")
         connection.exec_driver_sql(f"ALTER TABLE {table} FORCE ROW LEVEL SECURITY")  # for its owner too
         for policy, rule in {"jiyi_own": f"USING ({OWN})", **POLICIES.get(table, {})}.items():
             connection.exec_driver_sql(f"DROP POLICY IF EXISTS {policy} ON {table}")
             connection.exec_driver_sql(f"CREATE POLICY {policy} ON {table} {rule}")
-    for statement in (*CHECKS, INDEX):
-        connection.exec_driver_sql(statement)
 
 
 def analyze(connection: Connection, tables: Iterable[str]) -> None:
@@ -59,11 +64,17 @@ OF_THE_SERVER = {
 }
 
 
+OWNED = "SELECT pg_has_role(relowner, 'USAGE') FROM pg_class WHERE oid = '{}'::regclass"
+
+
 def vacuum(connection: Connection, tables: Iterable[str]) -> list[str]:
     """Rewrite the tables without dead rows, outside a transaction; return what this role may not reach."""
-    for table in tables:
-        connection.exec_driver_sql(f"VACUUM (FULL, ANALYZE) {table}")
     left = []
+    for table in tables:
+        if connection.exec_driver_sql(OWNED.format(table)).scalar():
+            connection.exec_driver_sql(f"VACUUM (FULL, ANALYZE) {table}")
+        else:  # PostgreSQL would skip it without an error
+            left.append("deleted rows: this role is not the owner of the tables, run jiyi vacuum as the owner")
     for statement, what in OF_THE_SERVER.items():
         try:
             connection.exec_driver_sql(statement)

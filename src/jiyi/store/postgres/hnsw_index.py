@@ -31,14 +31,14 @@ from ...scope import Filter
 from ..database import Repository, chunks, reads
 from ..repositories.index_entries import vector_of_memory
 from ..repositories.memories import conditions
-from ..schema.columns import Pgvector
+from ..schema.columns import Halfvec
 from ..schema.tables import EmbeddingRow, MemoryRow
 from .postgres_database import PostgresDatabase
 
 NEAREST = 400  # memories to fetch for each vector of a query
 FARTHEST = 10
 MOST_SCANNED = 100_000  # vectors in one index scan
-LARGEST = 2000  # dimension of an HNSW index
+LARGEST = 4000  # dimension of an HNSW index
 OLDEST = (0, 8)  # version of pgvector with iterative scans, which go on until enough rows are in scope
 SETTINGS = {
     "hnsw.ef_search": str(NEAREST),
@@ -150,8 +150,8 @@ class PgVectors(Repository):
 
 def _nearest(where: Filter, model: str, vector: NDArray[np.float32], number: int, *, indexed: bool) -> Select[str]:
     """Select the ids of the nearest vectors, by the index or by comparing all."""
-    asked = bindparam("asked", vector, Pgvector(len(vector)))
-    column = cast(_VECTORS.c.vector, Pgvector(len(vector))) if indexed else _VECTORS.c.vector
+    asked = bindparam("asked", vector, Halfvec(len(vector)))
+    column = cast(_VECTORS.c.vector, Halfvec(len(vector))) if indexed else _VECTORS.c.vector
     distance = column.op("<=>", return_type=Float())(asked)
     return (
         select(EmbeddingRow.memory_id)
@@ -176,9 +176,9 @@ def index_for(user_id: str, model: str, size: int) -> Index:
     vectors = _VECTORS.to_metadata(MetaData())  # a copy of the table: this index is not part of the schema
     return Index(
         f"{_name(user_id, model)}{size}",
-        cast(vectors.c.vector, Pgvector(size)).label("near"),
+        cast(vectors.c.vector, Halfvec(size)).label("near"),
         postgresql_using="hnsw",
-        postgresql_ops={"near": "vector_cosine_ops"},
+        postgresql_ops={"near": "halfvec_cosine_ops"},
         postgresql_with={"m": 16, "ef_construction": 100},
         postgresql_where=and_(*_of_index(vectors, user_id, model, size)),
         postgresql_concurrently=True,

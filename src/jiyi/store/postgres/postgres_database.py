@@ -5,6 +5,7 @@ import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Iterator, Sequence
 from contextlib import AbstractContextManager, asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from hashlib import sha256
 from itertools import islice
 from pathlib import Path
@@ -12,7 +13,6 @@ from typing import Any, Self, TypeVar
 from urllib.parse import quote, urlsplit, urlunsplit
 
 import asyncpg
-import numpy as np
 from sqlalchemy import (
     BigInteger,
     Boolean,
@@ -36,11 +36,11 @@ from sqlalchemy.pool import NullPool
 from sqlalchemy.schema import CreateIndex, DropIndex
 
 from ...errors import NotAStore, SettingsError, StoreError, VectorSearchError
-from ...settings import PostgresSettings
-from ..database import Database, Work, open_session
+from ...settings import Settings
+from ..database import Database, SchemaWork, Work, open_session
 from ..migrations import postgres as ddl
 from ..schema import migrate as schema
-from ..schema.columns import METADATA, VECTOR
+from ..schema.columns import METADATA, from_wire, to_wire
 from ..schema.tables import IS_SUPERSEDED, SHARED, SUPERSEDED, ChangeRow
 from ..write_set import CLOSED, Advance, StoreInfo
 from .postgres_errors import NO_PGVECTOR, translated
@@ -94,11 +94,12 @@ class PostgresDatabase(Database):
 
     has_pgvector = True
 
-    def __init__(self, url: str, settings: PostgresSettings, *, busy_timeout_s: float) -> None:
+    def __init__(self, url: str, settings: Settings) -> None:
         super().__init__()
+        self._allowed = schema.Allowed(settings.auto_migrate is not False, settings.auto_migrate is True)
         self._address = Address.of(url)
-        self._settings = settings
-        self._busy_timeout_s = busy_timeout_s
+        self._settings = settings.postgres
+        self._busy_timeout_s = settings.busy_timeout_s
         self._engine: AsyncEngine | None = None
         self._counts = RowCounts(USERS_TABLES)
 
@@ -129,13 +130,9 @@ class PostgresDatabase(Database):
 
     async def _prepare(self, engine: AsyncEngine) -> str:
         """Create or migrate the schema, several processes at once; return the schema of pgvector."""
-        async with engine.begin() as connection:
-            await connection.run_sync(_check_server, self._address.shown)
-            found = await connection.run_sync(schema.version, self._address.shown)
-        if found != schema.HEAD:
-            async with engine.begin() as connection:
-                await connection.execute(select(func.pg_advisory_xact_lock(_lock_key("schema"))))
-                await connection.run_sync(self._bring_up)
+        found = await self.on_schema(schema.version, changes=False)
+        if schema.is_due(found, self._address.shown, self._allowed):
+            await self.on_schema(partial(schema.prepare, allowed=self._allowed), changes=True)
         async with engine.connect() as connection:
             vector_schema = await connection.scalar(_VECTOR_SCHEMA)
             await connection.run_sync(self._warn_of_power)
@@ -143,17 +140,33 @@ class PostgresDatabase(Database):
             raise VectorSearchError(f"{self._address.shown}: {NO_PGVECTOR}")
         return str(vector_schema)
 
-    def _bring_up(self, connection: Connection) -> None:
+    async def on_schema(self, work: SchemaWork[T], *, changes: bool) -> T:
+        engine = _engine(self._address, poolclass=NullPool)
+        try:
+            with self._translated():
+                async with engine.begin() as connection:
+                    await connection.run_sync(_check_server, self._address.shown)
+                    if changes:
+                        await connection.execute(_WRITE, self._write_settings(None))
+                        schema_lock = func.pg_advisory_xact_lock(_lock_key("schema"))
+                        await connection.execute(select(schema_lock, *_locks([SHARED])))  # nobody writes meanwhile
+                        return await connection.run_sync(self._change_schema, work)
+                    return await connection.run_sync(work, self._address.shown)
+        finally:
+            await engine.dispose()
+
+    def _change_schema(self, connection: Connection, work: SchemaWork[T]) -> T:
+        """Run a function, with pgvector before it, and afterwards what PostgreSQL has beyond the tables."""
         where = self._address.shown
-        if schema.version(connection, where) == schema.HEAD:  # another process was faster
-            return
         if connection.scalar(_PGVECTOR) is None:
             try:
                 ddl.create_extension(connection)
             except DBAPIError as error:
                 raise VectorSearchError(f"{where}: {NO_PGVECTOR}") from error
-        schema.prepare(connection, where)
-        ddl.finish(connection, USERS_TABLES)
+        done = work(connection, where)
+        if schema.version(connection, where) == schema.HEAD:
+            ddl.finish(connection, USERS_TABLES)
+        return done
 
     def _warn_of_power(self, connection: Connection) -> None:
         if connection.scalar(_BYPASSES):
@@ -257,13 +270,11 @@ class PostgresDatabase(Database):
     @asynccontextmanager
     async def _transaction(self, users: Sequence[str]) -> AsyncIterator[AsyncConnection]:
         """Open a transaction that holds the write lock of these users and commits at the end."""
-        scope = _scope(users[0] if len(users) == 1 and users[0] else None) | {
-            "lock_timeout": f"{self._busy_timeout_s:.3f}s",
-            "idle_in_transaction_session_timeout": f"{ABANDONED_S}s",
-        }
+        scope = self._write_settings(users[0] if len(users) == 1 and users[0] else None)
         async with self._connected(_WRITE, scope) as connection:
             if users:
                 await connection.execute(select(*_locks(users)))
+            schema.require_current(await connection.scalar(schema.VERSION), self._address.shown)
             yield connection
             await connection.commit()
 
@@ -309,6 +320,10 @@ class PostgresDatabase(Database):
                     raise
         return connection
 
+    def _write_settings(self, user_id: str | None) -> dict[str, str]:
+        wait, abandoned = f"{self._busy_timeout_s:.3f}s", f"{ABANDONED_S}s"
+        return {**_scope(user_id), "lock_timeout": wait, "idle_in_transaction_session_timeout": abandoned}
+
     def _abandon(self, opening: asyncio.Future[AsyncConnection]) -> None:
         if not opening.cancelled() and opening.exception() is None:
             self._begin(opening.result().close())
@@ -330,7 +345,7 @@ _BYPASSES = select(_roles.c.rolsuper | _roles.c.rolbypassrls).where(_roles.c.rol
 _VECTOR_SCHEMA = (
     select(_namespaces.c.nspname)
     .join(_types, _types.c.typnamespace == _namespaces.c.oid)
-    .where(_types.c.oid == func.to_regtype("vector"))
+    .where(_types.c.oid == func.to_regtype("halfvec"))
 )
 
 
@@ -420,7 +435,7 @@ def _engine(
         )
         if vector_schema is not None:
             await connection.set_type_codec(
-                "vector", schema=vector_schema, encoder=_to_wire, decoder=_from_wire, format="binary"
+                "halfvec", schema=vector_schema, encoder=to_wire, decoder=from_wire, format="binary"
             )
         return connection
 
@@ -439,12 +454,3 @@ def _engine(
             raise DisconnectionError
 
     return engine
-
-
-def _to_wire(vector: bytes) -> bytes:
-    """pgvector's binary form: the dimension, two unused bytes, and the numbers with their high byte first."""
-    return (len(vector) // 4).to_bytes(2, "big") + b"\x00\x00" + np.frombuffer(vector, VECTOR).astype(">f4").tobytes()
-
-
-def _from_wire(value: bytes) -> bytes:
-    return np.frombuffer(value, ">f4", offset=4).astype(VECTOR).tobytes()

@@ -10,8 +10,8 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 from ...errors import ConnectionLost, JiyiError, NotAStore, StoreError, StoreUnavailable, VectorSearchError
 
 NO_PGVECTOR = (
-    "the extension pgvector is missing: install it on the server, then run CREATE EXTENSION vector in this database"
-    " as a superuser"
+    "the extension pgvector 0.7 or newer is missing: install it on the server, then run CREATE EXTENSION vector (or"
+    " ALTER EXTENSION vector UPDATE) in this database as a superuser"
 )
 
 # By SQLSTATE: https://www.postgresql.org/docs/current/errcodes-appendix.html
@@ -31,6 +31,7 @@ _MEANING: dict[str, tuple[type[JiyiError], str]] = {
     "57014": (StoreUnavailable, "the server cancelled it, as it took too long: try again"),
     "57P03": (StoreUnavailable, "the server is starting or stopping: try again"),
     "42P01": (NotAStore, "a table is missing: the database was damaged or made by another program"),
+    "42703": (StoreError, "a column is missing: has another version migrated it? See jiyi migrate --check"),
     "42704": (VectorSearchError, NO_PGVECTOR),
 }
 _LOST = ("08", "57P01", "57P02", "57P05", "25P03")  # the connection, the server's end, a session that was ended

@@ -43,9 +43,23 @@ class Array(TypeDecorator[NDArray[Any]]):
         return None if value is None else np.frombuffer(value, dtype=self.dtype)
 
 
-class Pgvector(UserDefinedType[NDArray[Any]]):
-    """PostgreSQL's `vector`, of any dimension or of one. The connection hands it over as float32 bytes, as they are
-    in a file: see `postgres.py`."""
+class HalfVector(TypeDecorator[NDArray[Any]]):
+    """A vector, kept as the bytes of float16 and computed with as float32. Of a vector of length one, similarities
+    change by less than 0.001."""
+
+    impl = LargeBinary
+    cache_ok = True
+
+    def process_bind_param(self, value: NDArray[Any] | None, dialect: Dialect) -> bytes | None:
+        return None if value is None else np.ascontiguousarray(value, dtype=HALF).tobytes()
+
+    def process_result_value(self, value: bytes | None, dialect: Dialect) -> NDArray[Any] | None:
+        return None if value is None else np.frombuffer(value, dtype=HALF).astype(VECTOR)
+
+
+class Halfvec(UserDefinedType[NDArray[Any]]):
+    """pgvector's `halfvec`, of any dimension or of one. The connection hands it over as the bytes that a file has: see
+    `to_wire`."""
 
     cache_ok = True
     render_bind_cast = True
@@ -54,18 +68,28 @@ class Pgvector(UserDefinedType[NDArray[Any]]):
         self.dimension = dimension
 
     def get_col_spec(self, **_: Any) -> str:
-        return "VECTOR" if self.dimension is None else f"VECTOR({self.dimension})"
+        return "HALFVEC" if self.dimension is None else f"HALFVEC({self.dimension})"
 
     def bind_processor(self, dialect: Dialect) -> Any:
-        return lambda value: None if value is None else np.ascontiguousarray(value, dtype=VECTOR).tobytes()
+        return lambda value: None if value is None else np.ascontiguousarray(value, dtype=HALF).tobytes()
 
     def result_processor(self, dialect: Dialect, coltype: Any) -> Any:
-        return lambda value: None if value is None else np.frombuffer(value, dtype=VECTOR)
+        return lambda value: None if value is None else np.frombuffer(value, dtype=HALF).astype(VECTOR)
+
+
+def to_wire(vector: bytes) -> bytes:
+    """Return pgvector's binary form: the dimension, two unused bytes, and the numbers with their high byte first."""
+    numbers = np.frombuffer(vector, HALF)
+    return len(numbers).to_bytes(2, "big") + b"\x00\x00" + numbers.astype(">f2").tobytes()
+
+
+def from_wire(value: bytes) -> bytes:
+    return np.frombuffer(value, ">f2", offset=4).astype(HALF).tobytes()
 
 
 def vector() -> TypeEngine[NDArray[Any]]:
-    """A vector of float32: bytes in a file, pgvector's type in PostgreSQL."""
-    return Array(VECTOR).with_variant(Pgvector(), "postgresql")
+    """A vector of float16: bytes in a file, pgvector's type in PostgreSQL."""
+    return HalfVector().with_variant(Halfvec(), "postgresql")
 
 
 def short_text(length: int) -> TypeEngine[str]:
@@ -74,7 +98,8 @@ def short_text(length: int) -> TypeEngine[str]:
     return String(length).with_variant(String(length, collation="C"), "postgresql")
 
 
-VECTOR = "<f4"
+VECTOR = "<f4"  # as it is computed with and exported
+HALF = "<f2"  # as it is stored
 HASHES = "<i8"
 COUNTS = "<u2"
 WEIGHTS = "<f4"

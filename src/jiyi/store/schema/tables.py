@@ -179,7 +179,7 @@ class EmbeddingRow(Base):
     part: Mapped[int] = mapped_column(SmallInteger, primary_key=True)
     model: Mapped[str] = mapped_column(short_text(128))
     dimension: Mapped[int] = mapped_column(Integer)
-    vector: Mapped[NDArray[Any]] = mapped_column(vector())
+    vector: Mapped[NDArray[Any]] = mapped_column("half_vector", vector(), key="vector")
 
 
 class TermsRow(Base):

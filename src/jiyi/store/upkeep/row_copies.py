@@ -124,7 +124,7 @@ def _chunk(session: Session, table: Table, last: tuple[Any, ...] | None) -> list
         statement = statement.where(kept)
     if last is not None:
         statement = statement.where(tuple_(*key) > tuple_(*last) if len(key) > 1 else key[0] > last[0])
-    return [dict(row) for row in session.execute(statement).mappings()]
+    return [dict(zip(table.columns.keys(), row, strict=True)) for row in session.execute(statement)]
 
 
 def _key_of(table: Table, row: Mapping[str, Any]) -> tuple[Any, ...]:

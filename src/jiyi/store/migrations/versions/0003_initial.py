@@ -6,3 +6,7 @@ down_revision = None
 
 def upgrade() -> None:
     """Nothing is older."""
+
+
+def downgrade() -> None:
+    """Nothing is older."""

@@ -19,7 +19,11 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("user_id", "name", name="pk_packed_indexes"),
     )
     if op.get_bind().dialect.name == "postgresql":
-        postgres.finish(op.get_bind(), ["packed_indexes"])
+        postgres.guard(op.get_bind(), ["packed_indexes"])
+
+
+def downgrade() -> None:
+    op.drop_table("packed_indexes")  # derived from the memories
 
 
 def _short_text(length: int) -> sa.types.TypeEngine[str]:
