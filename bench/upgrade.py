@@ -21,7 +21,7 @@ from jiyi import Memory
 from jiyi.settings import load_settings
 from jiyi.store.schema.migrate import HEAD
 from jiyi.testing import WordEmbedder
-from jiyi.transfer.migrate import migrate_schema, plan_schema
+from jiyi.transfer.schema_change import migrate_schema, plan_schema
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 from postgres_server import Databases, Server

@@ -21,7 +21,7 @@ from jiyi.ids import erased
 from jiyi.llm import LLMRequest, Reply
 from jiyi.settings import load_settings
 from jiyi.testing import WordEmbedder
-from jiyi.transfer.migrate import migrate_store
+from jiyi.transfer.schema_change import migrate_store
 from jiyi.transfer.spool import forget_uploads
 from rest import Running, running
 from support import NOW, Place, rows_with, stored

@@ -24,7 +24,7 @@ from jiyi.settings import load_settings
 from jiyi.store.schema import migrate as schema
 from jiyi.store.schema.columns import HalfVector
 from jiyi.testing import WordEmbedder
-from jiyi.transfer.migrate import migrate_schema, plan_schema
+from jiyi.transfer.schema_change import migrate_schema, plan_schema
 from old_stores import REVISIONS, expected, rows, shape
 from postgres_server import PASSWORD, ROLE, Databases
 from support import Place, ask, contents, dump

@@ -92,7 +92,7 @@ from .transfer.backup import BackupReport as BackupReport
 from .transfer.backup import restore_backup as restore_backup
 from .transfer.export import ExportReport as ExportReport
 from .transfer.imports import MemoryImportReport as MemoryImportReport
-from .transfer.migrate import migrate_store as migrate_store
+from .transfer.schema_change import migrate_store as migrate_store
 from .write.drafts import Draft as Draft
 from .write.drafts import Evidence as Evidence
 from .write.drafts import Extracted as Extracted

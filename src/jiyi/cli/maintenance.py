@@ -282,7 +282,7 @@ def migrate(to: Revision = None, check: Check = False, yes: opt.Yes = False) -> 
     from asyncio import run
 
     from ..settings import load_settings
-    from ..transfer.migrate import migrate_schema, plan_schema
+    from ..transfer.schema_change import migrate_schema, plan_schema
     from .render import schema_plan
 
     settings, where = load_settings(), options().store

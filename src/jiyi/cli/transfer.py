@@ -141,7 +141,7 @@ def migrate_store(source: SourceStore, target: TargetStore) -> None:
     """
     from asyncio import run
 
-    from ..transfer.migrate import migrate_store as migrate
+    from ..transfer.schema_change import migrate_store as migrate
 
     with progress("copying") as advance:
         moved = run(migrate(source, target, progress=advance))

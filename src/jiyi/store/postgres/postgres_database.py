@@ -4,13 +4,11 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Iterator, Sequence
 from contextlib import AbstractContextManager, asynccontextmanager
-from dataclasses import dataclass
 from functools import partial
 from hashlib import sha256
 from itertools import islice
 from pathlib import Path
-from typing import Any, Self, TypeVar
-from urllib.parse import quote, urlsplit, urlunsplit
+from typing import Any, TypeVar
 
 import asyncpg
 from sqlalchemy import (
@@ -35,7 +33,7 @@ from sqlalchemy.orm import Session
 from sqlalchemy.pool import NullPool
 from sqlalchemy.schema import CreateIndex, DropIndex
 
-from ...errors import NotAStore, SettingsError, StoreError, VectorSearchError
+from ...errors import NotAStore, StoreError, VectorSearchError
 from ...settings import Settings
 from ..database import Database, SchemaWork, Work, open_session
 from ..migrations import postgres as ddl
@@ -43,6 +41,7 @@ from ..schema import migrate as schema
 from ..schema.columns import METADATA, from_wire, to_wire
 from ..schema.tables import IS_SUPERSEDED, SHARED, SUPERSEDED, ChangeRow
 from ..write_set import CLOSED, Advance, StoreInfo
+from .postgres_address import Address
 from .postgres_errors import NO_PGVECTOR, translated
 from .row_counts import RowCounts
 
@@ -399,28 +398,6 @@ def _check_server(connection: Connection, where: str) -> None:
     encoding = connection.scalar(select(func.current_setting("server_encoding")))
     if encoding != "UTF8":
         raise NotAStore(f"{where} has the encoding {encoding}: create a database with the encoding UTF8")
-
-
-@dataclass(frozen=True, slots=True)
-class Address:
-    """The location of the database."""
-
-    url: str  # as the driver takes it
-    shown: str  # without a password and without parameters, which can hold one
-
-    @classmethod
-    def of(cls, url: str) -> Self:
-        try:
-            parts = urlsplit(url)
-            port = f":{parts.port}" if parts.port else ""
-        except ValueError:
-            raise SettingsError(
-                "url: is no PostgreSQL URL; it looks like postgresql://USER@HOST:5432/DATABASE"
-            ) from None
-        user = f"{parts.username}@" if parts.username else ""
-        host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname or ""
-        shown = urlunsplit(("postgresql", f"{user}{host}{port}", quote(parts.path), "", ""))
-        return cls(url=urlunsplit(("postgresql", *parts[1:])), shown=shown)
 
 
 def _engine(
