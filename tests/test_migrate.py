@@ -211,7 +211,6 @@ def test_a_failed_migration_leaves_everything_as_it_was(nothing: Place, monkeypa
 READING = {
     "stats": [],
     "list": ["--user", "bo"],
-    "search": ["Anna", "--user", "bo"],
     "export": ["out.jsonl"],
     "backup": ["out.db"],
     "verify": [],
@@ -231,9 +230,10 @@ def test_commands_that_only_read_do_not_migrate(tmp_path: Path, monkeypatch: pyt
     assert stamp(tmp_path / "old.db") == "0006"
 
 
-def test_a_file_is_migrated_by_a_command_that_writes(tmp_path: Path) -> None:
+@pytest.mark.parametrize("command", ["add", "search"])  # a search notes what it recalled
+def test_a_file_is_migrated_by_a_command_that_writes(tmp_path: Path, command: str) -> None:
     old_stores.make(tmp_path / "old.db", "0006")
-    jiyi("add", "Anna plays chess.", "--user", "bo", "--store", tmp_path / "old.db")
+    jiyi(command, "Anna plays chess.", "--user", "bo", "--store", tmp_path / "old.db")
     assert stamp(tmp_path / "old.db") == schema.HEAD
 
 

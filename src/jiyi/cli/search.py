@@ -52,7 +52,7 @@ def search(
         found = await memory.search(user_id=user_id, **arguments)
         return found, "" if found.hits else await _why_nothing(memory, user_id, found)
 
-    found, nothing = call(run, reads=True)
+    found, nothing = call(run)  # a search notes what it recalled, so it may migrate
     warn(found.degraded)
     if nothing:
         typer.echo(plain(nothing), err=True)
