@@ -204,11 +204,11 @@ async def test_a_batch_that_fails_in_the_store_leaves_nothing(tmp_path: Path, mo
             ids.append(added["results"][0]["id"])
         remove, seen = deletions._remove, []
 
-        async def fail_at_last(session: Any, user_id: str, *rest: Any) -> Any:
+        def fail_at_last(session: Any, user_id: str, *rest: Any) -> Any:
             seen.append(user_id)
             if len(seen) == len(ids):
                 raise NotFound("the store fails")
-            return await remove(session, user_id, *rest)
+            return remove(session, user_id, *rest)
 
         monkeypatch.setattr(deletions, "_remove", fail_at_last)
         with pytest.raises(NotFound, match="the store fails"):
