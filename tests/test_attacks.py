@@ -4,6 +4,11 @@ from __future__ import annotations
 
 import errno
 import json
+import os
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -115,3 +120,43 @@ async def test_a_failing_disk_has_a_name_in_a_backup(
             with pytest.raises(InvalidInput, match="cannot be written"):
                 await memory.transfer.backup(tmp_path / "out.db")
         await memory.transfer.backup(tmp_path / "out.db")
+
+
+DELETED_USER = """
+import asyncio, sys
+from pathlib import Path
+from jiyi import Memory
+from jiyi.testing import WordEmbedder
+
+def most():  # kB of RAM that the process has had
+    return int(Path("/proc/self/status").read_text().partition("VmHWM:")[2].split()[0])
+
+async def main():
+    async with Memory.open(sys.argv[1], embedder=WordEmbedder()) as memory:
+        await memory.add("tea", user_id="tom")
+        before = most()
+        await memory.delete_all("tom")
+        print((most() - before) // 1024)
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the size of a process is told in other units elsewhere")
+async def test_deleting_a_user_does_not_load_the_others(path: Path) -> None:
+    async with Memory.open(path, embedder=WordEmbedder()) as memory:
+        await memory.add([{"role": "user", "content": "tea"}], user_id="mei")
+    with closing(sqlite3.connect(path)) as connection, connection:
+        names = [row[1] for row in connection.execute("PRAGMA table_info(messages)")]
+        values = ", ".join({"id": "?", "text": "?", "dedupe_hash": "NULL"}.get(name, name) for name in names)
+        copies = [(f"{at:026}", "tea " * 25_000) for at in range(500)]
+        connection.executemany(f"INSERT INTO messages SELECT {values} FROM messages LIMIT 1", copies)
+    assert path.stat().st_size > 40_000_000
+    shown = subprocess.run(
+        [sys.executable, "-c", DELETED_USER, str(path)],
+        env=dict(os.environ),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert int(shown.stdout) < 30, "MB that were needed more"

@@ -22,12 +22,14 @@ from .schema import migrate as schema
 from .sqlite_files import create_private, translated
 from .write_set import CLOSED, Advance, StoreInfo
 
+TEMPORARY = "PRAGMA temp_store = MEMORY"
+COPY_ON_DISK = "PRAGMA temp_store = FILE"  # for a rewrite, which copies all that is not deleted
 PRAGMAS = (
     "PRAGMA page_size = 8192",  # for a new file; a page of 4096 bytes holds only one vector
     "PRAGMA synchronous = FULL",  # an acknowledged write survives a power cut
     "PRAGMA foreign_keys = ON",
     "PRAGMA secure_delete = ON",  # deleted text is overwritten, not only unlinked
-    "PRAGMA temp_store = MEMORY",
+    TEMPORARY,
 )
 READ_ONLY = "PRAGMA query_only = ON"
 VERSION = "PRAGMA data_version"  # changes with each commit of another connection
@@ -208,7 +210,11 @@ class SqliteDatabase(Database):
         """Empty the log, and rewrite the file if asked to; return True if a reader still needs the log."""
         with self._started().connect() as connection:
             if rewrite:
-                connection.exec_driver_sql(REWRITE)
+                connection.exec_driver_sql(COPY_ON_DISK)
+                try:
+                    connection.exec_driver_sql(REWRITE)
+                finally:
+                    connection.exec_driver_sql(TEMPORARY)
                 self._scraps = False
             connection.exec_driver_sql(PATIENCE.format(SHORT_WAIT_S * 1000))
             try:
