@@ -22,6 +22,7 @@ from jiyi import CompressPlan, Memory
 from jiyi.embed import BuiltinEmbedder, Embedder
 from jiyi.keep.condense import missing, particulars
 from jiyi.settings import Settings, load_settings
+from jiyi.shared_variables import own_program
 from jiyi.testing import Clock
 
 HALF_A_YEAR = timedelta(days=180)
@@ -125,7 +126,8 @@ def main() -> None:
     conversations = load_corpus([given.data])
     settings = load_settings(llm={"model": None})
     if given.llm:
-        settings = load_settings()
+        with own_program():
+            settings = load_settings()
         step = max(len(conversations) // given.llm, 1)
         conversations = conversations[::step][: given.llm]
     with tempfile.TemporaryDirectory(prefix="jiyi-compress-") as folder:

@@ -11,6 +11,7 @@ from pathlib import Path
 from jiyi.errors import InvalidInput
 from jiyi.llm import LLM, LLMRequest, Reply
 from jiyi.settings import load_settings
+from jiyi.shared_variables import own_program
 from jiyi.testing import ReplayLLM
 from jiyi.text.budget import token_bound
 
@@ -72,7 +73,8 @@ def open_model(name: str | None, calls: Calls) -> Callable[[str], LLM | None]:
     if not name.startswith(REPLAY):
         from jiyi.llm.openai import OpenAIChat
 
-        llm = load_settings().llm
+        with own_program():
+            llm = load_settings().llm
         return lambda _: CountedLLM(OpenAIChat(name, llm), calls)
     path = Path(name.removeprefix(REPLAY))
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 from pathlib import Path
@@ -13,7 +14,9 @@ from typer.testing import CliRunner
 
 from jiyi import Memory, SettingsError
 from jiyi.cli.app import app
-from jiyi.settings import SHARED_VARIABLES, load_settings
+from jiyi.engine import runtime
+from jiyi.settings import LLMSettings, load_settings
+from jiyi.shared_variables import SHARED_VARIABLES, own_program
 from jiyi.testing import WordEmbedder
 
 
@@ -65,9 +68,28 @@ def test_the_stronger_source_wins_setting_by_setting(here: Path, config: Path, m
 def test_ones_own_variables_win_over_those_of_other_programs(monkeypatch: pytest.MonkeyPatch, here: Path) -> None:
     write_trusted(here / "jiyi.toml", '[llm]\nmodel = "file"\n')
     monkeypatch.setenv("LLM_MODEL", "shared")
-    assert load_settings().llm.model == "shared"
-    monkeypatch.setenv("JIYI_LLM__MODEL", "own")
-    assert load_settings().llm.model == "own"
+    with own_program():
+        assert load_settings().llm.model == "shared"
+        monkeypatch.setenv("JIYI_LLM__MODEL", "own")
+        assert load_settings().llm.model == "own"
+
+
+async def test_the_model_of_the_program_around_it_is_not_used(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`LLM_MODEL` of an agent is the agent's: without a setting of ours, nothing is sent to it."""
+    monkeypatch.setenv("LLM_MODEL", "agents-own")
+    monkeypatch.setenv("LLM_API_KEY", "sk-agents-own")
+    monkeypatch.setenv("LLM_BASE_URL", "http://127.0.0.1:9/v1")
+    assert load_settings().llm == LLMSettings()
+    async with Memory.open(path, embedder=WordEmbedder()) as memory:
+        assert runtime(memory).llm is None
+        assert (await memory.add("I moved to Berlin", user_id="mei")).state == "indexed"
+    monkeypatch.setenv("JIYI_LLM__MODEL", "ours")
+    assert (load_settings().llm.model, load_settings().llm.base_url) == ("ours", None)
+    monkeypatch.delenv("JIYI_LLM__MODEL")
+    command = ["doctor", "--store", str(path)]
+    shown = (await asyncio.to_thread(CliRunner().invoke, app, command)).stdout
+    assert "agents-own at http://127.0.0.1:9/v1" in shown, "a command of ours reads them"
+    assert load_settings().llm.model is None
 
 
 def test_one_file_can_be_named_instead_of_all(here: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -183,7 +205,8 @@ def test_the_variables_of_the_design_are_understood(monkeypatch: pytest.MonkeyPa
     assert set(values) == set(SHARED_VARIABLES)
     for name, value in values.items():
         monkeypatch.setenv(name, value)
-    found = load_settings()
+    with own_program():
+        found = load_settings()
     for variable, (section, name) in SHARED_VARIABLES.items():
         value = getattr(getattr(found, section), name)
         assert str(value.get_secret_value() if isinstance(value, SecretStr) else value) == values[variable]
@@ -191,7 +214,8 @@ def test_the_variables_of_the_design_are_understood(monkeypatch: pytest.MonkeyPa
 
 def test_an_empty_variable_of_another_program_is_no_value(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LLM_MAX_TOKENS", "")
-    assert load_settings().llm.max_tokens == 16384
+    with own_program():
+        assert load_settings().llm.max_tokens == 16384
 
 
 # -- wrong ones -----------------------------------------------------------------------------------------------------
@@ -265,7 +289,7 @@ def test_a_wrong_variable_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
         load_settings()
     monkeypatch.delenv("JIYI_SEARCH__KEYWRD_WEIGHT")
     monkeypatch.setenv("LLM_TEMPERATURE", "hot")
-    with pytest.raises(SettingsError, match=r"llm\.temperature"):
+    with own_program(), pytest.raises(SettingsError, match=r"llm\.temperature"):
         load_settings()
 
 
@@ -286,7 +310,7 @@ def test_settings_do_not_change() -> None:
 
 
 def test_secrets_do_not_show(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("LLM_API_KEY", "sk-very-secret")
+    monkeypatch.setenv("JIYI_LLM__API_KEY", "sk-very-secret")
     monkeypatch.setenv("JIYI_EMBEDDING__API_KEY", "sk-very-secret")
     found = load_settings()
     for shown in (repr(found), str(found), found.model_dump_json(), repr(found.llm)):

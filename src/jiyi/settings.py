@@ -20,19 +20,7 @@ from pydantic_settings import (
 from .errors import SettingsError
 from .folder_trust import SettingsFile, folder_files
 from .settings_files import JSON_NAME, TOML_NAME, config_dir, parse, read_bytes
-
-# Environment variables without our prefix that other programs use too, and the settings they set.
-SHARED_VARIABLES: dict[str, tuple[str, str]] = {
-    "LLM_PROVIDER": ("llm", "provider"),
-    "LLM_MODEL": ("llm", "model"),
-    "LLM_BASE_URL": ("llm", "base_url"),
-    "LLM_API_KEY": ("llm", "api_key"),
-    "LLM_TEMPERATURE": ("llm", "temperature"),
-    "LLM_MAX_TOKENS": ("llm", "max_tokens"),
-    "EMBEDDING_BASE_URL": ("embedding", "base_url"),
-    "EMBEDDING_API_KEY": ("embedding", "api_key"),
-    "EMBEDDING_DIMENSION": ("embedding", "dimension"),
-}
+from .shared_variables import shared_values
 
 Preset = Literal["measured", "two_legs", "words_and_time", "meaning_and_time"]
 
@@ -322,7 +310,7 @@ class Settings(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        shared = InitSettingsSource(settings_cls, _shared_variables())
+        shared = InitSettingsSource(settings_cls, shared_values())
         files = (InitSettingsSource(settings_cls, dict(file.settings)) for file in settings_files())
         return (init_settings, env_settings, shared, *files)
 
@@ -379,11 +367,3 @@ def settings_files() -> list[SettingsFile]:
 def _own_file(path: Path) -> SettingsFile | None:
     data = read_bytes(path)
     return None if data is None else SettingsFile(path=path, settings=parse(path, data), is_trusted=True)
-
-
-def _shared_variables() -> dict[str, dict[str, str]]:
-    found: dict[str, dict[str, str]] = {}
-    for variable, (section, name) in SHARED_VARIABLES.items():
-        if os.environ.get(variable):
-            found.setdefault(section, {})[name] = os.environ[variable]
-    return found

@@ -8,6 +8,7 @@ from typer.core import TyperGroup
 
 from .. import __version__
 from ..errors import IdempotencyConflict, InvalidInput, JiyiError, NotFound, UserErased, VersionConflict
+from ..shared_variables import own_program
 from . import edit, hooks, jobs, maintenance, search, server, synonyms, transfer, workspace
 from . import options as opt
 from .install import install
@@ -129,7 +130,8 @@ class Commands(TyperGroup):
 
     def invoke(self, ctx: Any) -> Any:
         try:
-            return super().invoke(ctx)
+            with own_program():
+                return super().invoke(ctx)
         except JiyiError as error:
             typer.secho(f"error: {plain(' '.join(str(error).split()))}", err=True, fg="red")
             code = next((code for kind, code in EXIT_CODES.items() if isinstance(error, kind)), OTHER_ERROR)

@@ -32,7 +32,8 @@ from ..memory import Memory
 from ..read.rerank import RerankCandidate
 from ..read.rerank import problem as reranker_problem
 from ..read.rerank import resolve as resolve_reranker
-from ..settings import SHARED_VARIABLES, EngineSettings, Settings, load_settings_anywhere, settings_files
+from ..settings import EngineSettings, Settings, load_settings_anywhere, settings_files
+from ..shared_variables import SHARED_VARIABLES
 from .session import counted, missing_file, plain
 
 if TYPE_CHECKING:

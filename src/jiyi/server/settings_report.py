@@ -9,7 +9,8 @@ from pydantic import BaseModel, JsonValue, SecretStr, TypeAdapter
 from ..errors import SettingsError
 from ..folder_trust import SettingsFile
 from ..models import Value
-from ..settings import SHARED_VARIABLES, Settings, settings_files
+from ..settings import Settings, settings_files
+from ..shared_variables import SHARED_VARIABLES, shared_values
 
 HIDDEN = "***"
 _JSON: TypeAdapter[Any] = TypeAdapter(Any)
@@ -28,7 +29,8 @@ def effective_settings(settings: Settings) -> list[EffectiveSetting]:
         files = settings_files()
     except SettingsError:  # a file was changed after the server has read it
         files = []
-    shared = {f"{section}.{name}": variable for variable, (section, name) in SHARED_VARIABLES.items()}
+    values = shared_values()
+    shared = {f"{at}.{name}": variable for variable, (at, name) in SHARED_VARIABLES.items() if name in values.get(at, {})}
     return [
         EffectiveSetting(name=name, value=_shown(name, value), source=_source(name, value, default, shared, files))
         for name, value, default in _flat(settings)
@@ -49,7 +51,7 @@ def _source(name: str, value: Any, default: Any, shared: Mapping[str, str], file
     variable = f"JIYI_{name.replace('.', '__')}".upper()
     if variable in {one.upper() for one in os.environ}:
         return variable
-    if os.environ.get(shared.get(name, "")):
+    if name in shared:
         return shared[name]
     section, _, inner = name.partition(".")
     for file in files:

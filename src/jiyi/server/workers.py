@@ -26,6 +26,7 @@ from ..http_protocol import CLOSE_S, SIGNALS
 from ..http_server import bind_socket, url_host
 from ..memory import Memory
 from ..settings import load_settings
+from ..shared_variables import own_program
 from ..warm import warm_up
 from .serve import fast_loop, key_needed, server_over, start_logging
 from .shared_metrics import SharedMetrics
@@ -154,7 +155,7 @@ def run_worker(options: WorkerOptions, sock: socket, link: Connection, folder: s
     for number in SIGNALS:
         signal.signal(number, signal.SIG_DFL)
     try:
-        with asyncio.Runner(loop_factory=fast_loop()) as runner:
+        with own_program(), asyncio.Runner(loop_factory=fast_loop()) as runner:
             runner.run(_serve(options, sock, link, Path(folder)))
     except JiyiError as error:
         logger.error("%s: %s", type(error).__name__, error)
