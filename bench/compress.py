@@ -22,7 +22,7 @@ from jiyi import CompressPlan, Memory
 from jiyi.embed import BuiltinEmbedder, Embedder
 from jiyi.keep.condense import missing, particulars
 from jiyi.settings import Settings, load_settings
-from jiyi.shared_variables import own_program
+from jiyi.settings_files import own_program
 from jiyi.testing import Clock
 
 HALF_A_YEAR = timedelta(days=180)

@@ -11,7 +11,7 @@ from pathlib import Path
 from jiyi.errors import InvalidInput
 from jiyi.llm import LLM, LLMRequest, Reply
 from jiyi.settings import load_settings
-from jiyi.shared_variables import own_program
+from jiyi.settings_files import own_program
 from jiyi.testing import ReplayLLM
 from jiyi.text.budget import token_bound
 

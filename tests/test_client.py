@@ -761,4 +761,4 @@ def test_the_command_line_works_over_a_server(server: Running) -> None:
 def test_without_httpx_the_extra_is_named() -> None:
     program = "import sys; sys.modules['httpx'] = None\nfrom jiyi.sync import Memory\nMemory.open('http://127.0.0.1:1')"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
-    assert "pip install -e '.[client]'" in done.stderr
+    assert "pip install 'jiyi[client]'" in done.stderr

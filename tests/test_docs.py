@@ -25,7 +25,7 @@ from pydantic import BaseModel
 import jiyi
 import jiyi.sync
 import jiyi.testing
-from jiyi.shared_variables import SHARED_VARIABLES
+from jiyi.settings_files import SHARED_VARIABLES
 from support import each_case, verbs
 
 ROOT = Path(__file__).parent.parent

@@ -306,4 +306,4 @@ def test_importing_touches_no_disk_environment_or_logging() -> None:
 def test_an_integration_without_its_package_names_the_extra(module: str, package: str, extra: str) -> None:
     program = f"import sys; sys.modules[{package!r}] = None; import jiyi.agents.{module}"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
-    assert f"pip install -e '.[{extra}]'" in done.stderr
+    assert f"pip install 'jiyi[{extra}]'" in done.stderr

@@ -460,7 +460,7 @@ def test_without_langgraph_the_extra_is_named() -> None:
         "except MissingExtra as error:\n    print(error)\n"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
-    assert "pip install -e '.[langgraph]'" in done.stdout
+    assert "pip install 'jiyi[langgraph]'" in done.stdout
 
 
 # -- in a graph -------------------------------------------------------------------------------------------------------

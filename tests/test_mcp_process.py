@@ -305,4 +305,4 @@ def test_without_mcp_the_extra_is_named(path: Path) -> None:
     words = [sys.executable, "-c", program, "mcp", "--store", str(path)]
     done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 1
-    assert "pip install -e '.[mcp]'" in done.stderr
+    assert "pip install 'jiyi[mcp]'" in done.stderr

@@ -324,4 +324,4 @@ def test_without_the_sdk_the_extra_is_named() -> None:
         "except MissingExtra as error:\n    print(error)\n"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
-    assert "pip install -e '.[openai-agents]'" in done.stdout
+    assert "pip install 'jiyi[openai-agents]'" in done.stdout

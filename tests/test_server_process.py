@@ -153,4 +153,4 @@ def test_without_its_packages_it_names_the_extra() -> None:
         "import sys; sys.modules['fastapi'] = None; sys.argv = ['jiyi', 'serve']\nfrom jiyi.cli import main; main()"
     )
     done = run("-c", program)
-    assert done.returncode == 1 and "pip install -e '.[server]'" in done.stderr
+    assert done.returncode == 1 and "pip install 'jiyi[server]'" in done.stderr

@@ -16,7 +16,7 @@ from jiyi import Memory, SettingsError
 from jiyi.cli.app import app
 from jiyi.engine import runtime
 from jiyi.settings import LLMSettings, load_settings
-from jiyi.shared_variables import SHARED_VARIABLES, own_program
+from jiyi.settings_files import SHARED_VARIABLES, own_program
 from jiyi.testing import WordEmbedder
 
 

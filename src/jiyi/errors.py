@@ -87,7 +87,7 @@ class MissingExtra(JiyiError):
 
     def __init__(self, extra: str, package: str) -> None:
         self.extra = extra
-        super().__init__(f"this needs the package {package}: run pip install -e '.[{extra}]' in the checkout of Jiyi")
+        super().__init__(f"this needs the package {package}: run pip install 'jiyi[{extra}]'")
 
 
 class StoreError(JiyiError):

@@ -1,4 +1,4 @@
-"""Response hook for HTTP clients that limits the size of replies."""
+"""For HTTP clients: a response hook that limits the size of replies, and addresses without passwords."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import cache
@@ -19,6 +19,17 @@ def limit_response(size: int, failure: Failure) -> Callable[[Any], Awaitable[Non
         response.stream = _limited_stream(streams)(response.stream, size, failure)
 
     return limit
+
+
+def without_password(url: str) -> str:
+    """Return an address without the name and password in it.
+
+    >>> without_password("https://mei:secret@models.example.org/v1")
+    'https://models.example.org/v1'
+    """
+    scheme, slashes, rest = url.partition("://")
+    authority, slash, path = rest.partition("/")
+    return f"{scheme}{slashes}{authority.rpartition('@')[2]}{slash}{path}"
 
 
 @cache

@@ -186,13 +186,16 @@ class Check(Value):
 
     name: str
     ok: bool
-    problem: str | None = None
+    problem: str | None = Field(default=None, description="none if it is ok")
+    error: str | None = Field(default=None, description="class of the error, if one was raised")
+    required: bool = Field(default=True, description="without it nothing works; without the others less does")
+    detail: str | None = Field(default=None, description="what is used, and where texts go")
 
 
 class Health(Value):
     """Result of all health checks."""
 
-    ready: bool
+    ready: bool = Field(description="all required checks are ok, so that this process can serve")
     checks: tuple[Check, ...]
 
 

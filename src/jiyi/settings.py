@@ -19,8 +19,7 @@ from pydantic_settings import (
 
 from .errors import SettingsError
 from .folder_trust import SettingsFile, folder_files
-from .settings_files import JSON_NAME, TOML_NAME, config_dir, parse, read_bytes
-from .shared_variables import shared_values
+from .settings_files import JSON_NAME, TOML_NAME, config_dir, parse, read_bytes, shared_values
 
 Preset = Literal["measured", "two_legs", "words_and_time", "meaning_and_time"]
 

@@ -8,7 +8,7 @@ from typer.core import TyperGroup
 
 from .. import __version__
 from ..errors import IdempotencyConflict, InvalidInput, JiyiError, NotFound, UserErased, VersionConflict
-from ..shared_variables import own_program
+from ..settings_files import own_program
 from . import edit, hooks, jobs, maintenance, search, server, synonyms, transfer, workspace
 from . import options as opt
 from .install import install

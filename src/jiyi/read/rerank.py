@@ -24,7 +24,7 @@ from .rank import OTHER_LANGUAGE, RankedHit
 from .relevance import ENDED
 
 PACKAGE = "jiyi_rerank"
-NOT_INSTALLED = "not installed: hits are ranked without reading them (run pip install ./rerank in the checkout of Jiyi)"
+NOT_INSTALLED = "not installed: hits are ranked without reading them (run pip install jiyi-rerank)"
 MOST_READ = 25  # candidates of a search
 NEAR = 6.0  # distance to the best logit up to which a candidate is read: no reading makes up for more
 BASE, READ, SHIFT = 0.65, 0.44, 0.5  # weights of the relevance model's and the reranker's logit

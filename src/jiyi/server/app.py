@@ -76,12 +76,12 @@ def _routes(shared: AppState) -> FastAPI:
         "/readyz",
         response_model=Health,
         tags=["server"],
-        summary="Readiness: the store answers, jobs get done, texts can be embedded",
-        responses={503: {"model": Health, "description": "Something fails"}},
+        summary="Readiness: this process can serve, because the store answers",
+        responses={503: {"model": Health, "description": "The store fails"}},
     )
     async def readyz(request: Request) -> Response:
         found = await shared.memory.health()
-        return await json_response(admin.without_reasons(found), 200 if found.ready else 503)
+        return await json_response(admin.for_anybody(found), 200 if found.ready else 503)
 
     @app.get("/openapi.json", include_in_schema=False)
     async def openapi() -> Response:

@@ -10,7 +10,7 @@ from ..errors import SettingsError
 from ..folder_trust import SettingsFile
 from ..models import Value
 from ..settings import Settings, settings_files
-from ..shared_variables import SHARED_VARIABLES, shared_values
+from ..settings_files import SHARED_VARIABLES, shared_values
 
 HIDDEN = "***"
 _JSON: TypeAdapter[Any] = TypeAdapter(Any)
@@ -30,7 +30,9 @@ def effective_settings(settings: Settings) -> list[EffectiveSetting]:
     except SettingsError:  # a file was changed after the server has read it
         files = []
     values = shared_values()
-    shared = {f"{at}.{name}": variable for variable, (at, name) in SHARED_VARIABLES.items() if name in values.get(at, {})}
+    shared = {
+        f"{at}.{name}": variable for variable, (at, name) in SHARED_VARIABLES.items() if name in values.get(at, {})
+    }
     return [
         EffectiveSetting(name=name, value=_shown(name, value), source=_source(name, value, default, shared, files))
         for name, value, default in _flat(settings)

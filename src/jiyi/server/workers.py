@@ -26,7 +26,7 @@ from ..http_protocol import CLOSE_S, SIGNALS
 from ..http_server import bind_socket, url_host
 from ..memory import Memory
 from ..settings import load_settings
-from ..shared_variables import own_program
+from ..settings_files import own_program
 from ..warm import warm_up
 from .serve import fast_loop, key_needed, server_over, start_logging
 from .shared_metrics import SharedMetrics

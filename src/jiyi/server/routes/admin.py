@@ -3,7 +3,7 @@
 from fastapi import Response
 from fastapi.responses import PlainTextResponse
 
-from ... import __version__
+from ... import __version__, errors
 from ...engine import runtime
 from ...errors import NotFound
 from ...keep.compress import CompressPlan, CompressReport
@@ -192,6 +192,18 @@ async def health(caller: Reader) -> Health:
     return await caller.memory.health()
 
 
-def without_reasons(found: Health) -> Health:
-    """Leave the reasons out, for requests without a key."""
-    return Health(ready=found.ready, checks=tuple(Check(name=check.name, ok=check.ok) for check in found.checks))
+def for_anybody(found: Health) -> Health:
+    """Leave out what names places and numbers, for requests without a key: of a reason only the kind of error stays."""
+    return Health(ready=found.ready, checks=tuple(map(_for_anybody, found.checks)))
+
+
+def _for_anybody(check: Check) -> Check:
+    kind = None if check.error is None else getattr(errors, check.error).__doc__
+    problem = kind or ("no answer in time" if check.required else "see jiyi doctor, or /v1/health with a key")
+    return Check(
+        name=check.name,
+        ok=check.ok,
+        required=check.required,
+        error=check.error,
+        problem=None if check.ok else problem,
+    )

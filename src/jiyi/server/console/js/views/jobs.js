@@ -19,11 +19,12 @@ export async function showJobs(place, params, signal) {
 
   async function look() {
     const told = await api.health(session.who.all_users, signal);
-    fill(health, h("div", { class: `card padded health ${told.ready ? "good" : "poor"}`, role: told.ready ? null : "alert" },
-      h("div", { class: "line" }, icon(told.ready ? "check" : "alert"), h("h2", null, told.ready ? t("health_ready") : t("health_not_ready"))),
+    const good = told.checks.every((check) => check.ok);
+    fill(health, h("div", { class: `card padded health ${good ? "good" : "poor"}`, role: good ? null : "alert" },
+      h("div", { class: "line" }, icon(good ? "check" : "alert"), h("h2", null, good ? t("health_ready") : t("health_not_ready"))),
       h("ul", { class: "checks" }, told.checks.map((check) => h("li", null,
         h("span", { class: check.ok ? "chip on" : "chip off" }, named("check", check.name)),
-        check.problem && h("span", null, check.problem))))));
+        (check.problem ?? check.detail) && h("span", null, check.problem ?? check.detail))))));
   }
 
   async function load() {

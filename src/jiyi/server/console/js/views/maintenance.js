@@ -109,7 +109,7 @@ function linked() {
 
 function health([found, lags]) {
   return h("ul", { class: "checks padded" },
-    found.checks.map((check) => h("li", null, h("span", { class: check.ok ? "chip on" : "chip off" }, named("check", check.name)), check.problem && h("span", null, check.problem))),
+    found.checks.map((check) => h("li", null, h("span", { class: check.ok ? "chip on" : "chip off" }, named("check", check.name)), (check.problem ?? check.detail) && h("span", null, check.problem ?? check.detail))),
     lags.map(([name, lag]) => h("li", null, h("span", { class: lag ? "chip mid" : "chip on" }, name), h("span", { class: "small soft numbers" }, t("upkeep_lag", { n: lag })))));
 }
 
