@@ -14,6 +14,7 @@ import pytest
 from jiyi import CandidateMemory, IdempotencyConflict, InvalidInput, Memory, Message
 from jiyi.settings import load_settings
 from jiyi.testing import FailingEmbedder, WordEmbedder
+from jiyi.write import build
 from support import DAY, LONG_AGO, NOW, Place, contents, dump, each_case, stored
 
 # -- what can be handed in ------------------------------------------------------------------------------------------
@@ -424,6 +425,42 @@ async def test_the_same_key_for_something_else_is_a_conflict(memory: Memory, oth
     with pytest.raises(IdempotencyConflict, match="'k1'"):
         await memory.add(**call | other)
     assert await memory.count(user_id="mei") == 1
+
+
+async def test_the_order_of_keys_is_no_other_request(memory: Memory) -> None:
+    first = await memory.add(
+        [{"text": "likes tea", "metadata": {"a": 1, "b": {"c": 2, "d": 3}}}],
+        user_id="mei",
+        metadata={"x": 1, "y": 2},
+        idempotency_key="k1",
+    )
+    again = await memory.add(
+        [{"metadata": {"b": {"d": 3, "c": 2}, "a": 1}, "text": "likes tea", "tags": []}],
+        user_id="mei",
+        metadata={"y": 2, "x": 1},
+        trust=1.0,
+        idempotency_key="k1",
+    )
+    assert again == first
+    with pytest.raises(IdempotencyConflict):
+        await memory.add([{"text": "likes tea"}], user_id="mei", metadata={"x": 1}, idempotency_key="k1")
+
+
+async def test_a_setting_of_the_program_is_no_other_request(place: Place) -> None:
+    async with Memory.open(place, embedder=WordEmbedder()) as memory:
+        first = await memory.add("likes tea", user_id="mei", idempotency_key="k1")
+    async with Memory.open(place, embedder=WordEmbedder(), settings=load_settings(user_names=["Mei Lin"])) as memory:
+        assert await memory.add("likes tea", user_id="mei", idempotency_key="k1") == first
+
+
+async def test_a_request_of_another_version_is_taken_for_the_same(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Hashes of another version cannot be compared, and a retry during an upgrade is likelier than a reused key."""
+    with monkeypatch.context() as before:
+        before.setattr(build, "REQUEST_VERSION", "00")
+        first = await memory.add("likes tea", user_id="mei", idempotency_key="k1")
+    assert await memory.add("likes tea", user_id="mei", metadata={}, idempotency_key="k1") == first
 
 
 async def test_keys_of_different_users_do_not_meet(memory: Memory) -> None:

@@ -161,7 +161,7 @@ class Memory(Areas):
         """
         from .write.accept import accept
         from .write.add import add
-        from .write.build import Context
+        from .write.build import Context, request_hash
 
         context = Context.parse(
             user_id=user_id,
@@ -176,12 +176,17 @@ class Memory(Areas):
             expires_at=expires_at,
             trust=trust,
             epoch=epoch,
-            user_names=(*self._engine.settings.user_names, *(user_names or ())),
+            user_names=user_names or (),
         )
         accepted = accept(what)
         key, actor = validation.optional_name("idempotency_key", idempotency_key), validation.name("actor", actor)
         with self._engine.meter.timing("add"):
-            receipt = await add(accepted, context, idempotency_key=key, actor=actor, flow=self._engine.pipeline)
+            request = None
+            if key is not None:
+                size = sum(map(len, accepted.texts()))
+                request = key, await threads.run(size, request_hash, accepted.values(), context)
+            context = context.with_names(self._engine.settings.user_names)
+            receipt = await add(accepted, context, request=request, actor=actor, flow=self._engine.pipeline)
         self._engine.meter.count("memories_made_total", by=receipt.created)
         if receipt.state is ReceiptState.ACCEPTED or self._engine.pipeline.judge is not None:
             self._background.wake()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -129,7 +130,8 @@ async def import_chats(
         for start in range(0, len(conversation.messages), BATCH):
             batch = conversation.messages[start : start + BATCH]
             # Made from the content, so that batches stored before an interruption are not embedded again.
-            content = ((conversation.session_id, agent_id, group_id, actor), metadata, batch)
+            said = [message.model_dump(mode="json", exclude_defaults=True) for message in batch]
+            content = [[conversation.session_id, agent_id, group_id, actor], metadata, said]
             receipt = await add(
                 batch,
                 user_id=user_id,
@@ -137,7 +139,7 @@ async def import_chats(
                 agent_id=agent_id,
                 group_id=group_id,
                 metadata=metadata,
-                idempotency_key=sha256(repr(content).encode()).hexdigest(),
+                idempotency_key=sha256(json.dumps(content, sort_keys=True).encode()).hexdigest(),
                 epoch=epoch,
                 actor=actor,
                 user_names=user_names,

@@ -45,6 +45,9 @@ class Accepted:
     candidates: tuple[CandidateMemory, ...]
     problems: tuple[str, ...]
 
+    def values(self) -> tuple[Message | CandidateMemory, ...]:
+        return self.messages or self.candidates
+
     def texts(self) -> list[str]:
         return [*(one.text for one in self.messages), *(one.text for one in self.candidates)]
 

@@ -10,12 +10,12 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
 
-from pydantic import JsonValue, TypeAdapter
+from pydantic import JsonValue
 
 from .. import threads
 from ..embed import Embedder
 from ..errors import InvalidInput, StoreError, StoreUnavailable
-from ..ids import identity, new_id
+from ..ids import new_id
 from ..index.search_index import SearchIndex
 from ..metrics import Meter
 from ..models import Receipt, ReceiptState, utc_now
@@ -26,7 +26,7 @@ from ..store.repositories.change_feed import NEVER
 from ..store.store import Store
 from ..store.write_set import NO_EFFECTS, Addition, Effects, NewMemory, NewMessage, Stale, StoredMessage, UnitPart
 from .accept import Accepted, identify, looked_back, message_hashes
-from .build import Context, derived, stated, teller_data, verbatim
+from .build import CONTEXT, Context, derived, stated, teller_data, verbatim
 from .derive import HISTORY_MESSAGES, UNIT_MESSAGES, derive
 from .drafts import Draft, Extractor
 from .index import KeywordRules, embed_entries, index_entries
@@ -48,7 +48,6 @@ READING_S = 8.0  # CPU time for the statements in all messages of one call
 COMPARING_S = 8.0  # CPU time for comparing them with what is stored
 REACH = max(UNIT_MESSAGES, HISTORY_MESSAGES)  # earlier messages that extraction reads
 
-CONTEXT = TypeAdapter(Context)  # as it is stored in a job
 UNCOMPARED = "earlier memories were not ended: comparing took more than {:g} s of CPU time"
 UNREAD = (
     "messages are kept verbatim only, and earlier memories were not ended: comparing took more than {:g} s of CPU time"
@@ -86,9 +85,11 @@ class Made:
     repeats: Mapping[str, str] = field(default_factory=dict)  # stored memories with the same words, by new id
 
 
-async def add(accepted: Accepted, context: Context, *, idempotency_key: str | None, actor: str, flow: Flow) -> Receipt:
-    """Add messages or statements. With a language model, a job for it is written with the messages. Raise `UserErased`
-    if the user is deleted meanwhile."""
+async def add(
+    accepted: Accepted, context: Context, *, request: tuple[str, str] | None, actor: str, flow: Flow
+) -> Receipt:
+    """Add messages or statements. With a language model, a job for it is written with the messages. `request`: an
+    idempotency key and the hash of what it stands for. Raise `UserErased` if the user is deleted meanwhile."""
     if accepted.messages and context.memory_type is not None:
         raise InvalidInput("memory_type", "is for statements; messages are kept verbatim, as type message")
     copied = len(accepted.messages) * len(repr(context.metadata))
@@ -99,13 +100,10 @@ async def add(accepted: Accepted, context: Context, *, idempotency_key: str | No
     at = utc_now()
     size = sum(len(text) for text in accepted.texts())
     hashes, stateds = await threads.run(size, _prepared, accepted, context, at)
-    request_hash = ""
-    if idempotency_key is not None:
-        request_hash = await threads.run(size, lambda: identity(repr(accepted), repr(context)))
     for _ in range(TRIES):
         start = await flow.store.additions.start(
             context.place,
-            request=None if idempotency_key is None else (idempotency_key, request_hash),
+            request=request,
             message_hashes=list(filter(None, hashes)),
             tail=looked_back(hashes),
             memory_hashes=[memory.dedupe_hash for memory in stateds],
@@ -115,8 +113,8 @@ async def add(accepted: Accepted, context: Context, *, idempotency_key: str | No
             return start.receipt
         if context.epoch is None:
             context = replace(context, epoch=start.epoch)
-        request = (idempotency_key, request_hash, actor)
-        addition = await _derive_addition(accepted, hashes, stateds, start, context, at, flow, request)
+        identified = (*(request or (None, "")), actor)
+        addition = await _derive_addition(accepted, hashes, stateds, start, context, at, flow, identified)
         try:
             receipt = await flow.store.additions.save(addition)
         except Stale:

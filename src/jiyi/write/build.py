@@ -1,21 +1,22 @@
 """New memories from statements, messages (verbatim) and drafts of extractors."""
 
+import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Self
 
-from pydantic import JsonValue
+from pydantic import JsonValue, TypeAdapter
 
 from .. import validation
 from ..ids import identity, new_id, trust_parts
 from ..languages.terms import exact_hash
 from ..languages.words import normalise
 from ..memory_types import layer_of
-from ..models import CandidateMemory
+from ..models import CandidateMemory, Message
 from ..roles import BY_USER, USER_SUBJECTS, is_instruction, is_person, is_the_user, role_kind, told_by
 from ..scope import Scope
-from ..store.write_set import EXTRACTED, PAST, SAID, STATED, NewMemory, NewMessage, Source
+from ..store.write_set import EXTRACTED, PAST, REQUEST_VERSION, SAID, STATED, NewMemory, NewMessage, Source
 from ..text.fence import without_context
 from ..text.passages import summarise
 from .behavior import BEHAVIOR, with_time
@@ -79,9 +80,28 @@ class Context:
             epoch=epoch and validation.name("epoch", epoch),
         )
 
+    def with_names(self, names: Sequence[str]) -> Self:
+        """Add names of the user from the settings."""
+        return replace(self, user_names=(*names, *self.user_names))
+
     @property
     def place(self) -> Scope:
         return Scope(user_id=self.user_id, session_id=self.session_id, agent_id=self.agent_id, group_id=self.group_id)
+
+
+CONTEXT = TypeAdapter(Context)  # as it is stored in a job
+
+
+def request_hash(given: Sequence[Message | CandidateMemory], context: Context) -> str:
+    """Hash what a caller gave to `add`, as JSON in canonical order and without defaults, so that neither the order of
+    keys nor a field of a later version makes another request of it."""
+    arguments = CONTEXT.dump_python(context, mode="json", exclude={"epoch"}, exclude_defaults=True)
+    request = {
+        "given": [[type(one).__name__, one.model_dump(mode="json", exclude_defaults=True)] for one in given],
+        "arguments": {name: value for name, value in arguments.items() if value not in (None, [], {})},
+    }
+    text = json.dumps(request, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    return REQUEST_VERSION + identity("request", text)[len(REQUEST_VERSION) :]
 
 
 def statement_hash(

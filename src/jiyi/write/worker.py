@@ -21,8 +21,8 @@ from ..settings import JobSettings
 from ..store.repositories.change_feed import NEVER
 from ..store.store import Store
 from ..store.write_set import Addition, Lease, LeaseLost, NewMessage, Stale
-from .add import CONTEXT, Flow, Made, begun, index, make
-from .build import Context
+from .add import Flow, Made, begun, index, make
+from .build import CONTEXT, Context
 from .drafts import Draft, Extracted, Extractor, Unit
 from .repeats import merge_repeated
 from .saved import judge_saved

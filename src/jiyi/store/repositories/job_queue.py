@@ -12,7 +12,7 @@ from ...errors import IdempotencyConflict, InvalidInput, NotFound
 from ...models import Job, JobCounts, MemoryItem, Receipt, ReceiptState
 from ..database import Columns, Repository, Values, chunks, from_row, reads, writes
 from ..schema.tables import SHARED, JobMemoryRow, JobRow
-from ..write_set import Lease, LeaseLost
+from ..write_set import REQUEST_VERSION, Lease, LeaseLost
 from .index_entries import without_vector
 from .memories import ended_by, items
 
@@ -125,7 +125,7 @@ def earlier_receipt(session: Session, user_id: str, idempotency_key: str, reques
     ).first()
     if job is None:
         return None
-    if job.request_hash != request_hash:
+    if job.request_hash != request_hash and job.request_hash.startswith(REQUEST_VERSION):
         raise IdempotencyConflict(
             f"the idempotency key {idempotency_key!r} was used before for another text: take a new key for new input"
         )
