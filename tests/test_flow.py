@@ -167,12 +167,11 @@ def test_a_pause_a_turn_and_length_begin_a_unit() -> None:
 # -- triggers ---------------------------------------------------------------------------------------------------------
 
 
-async def test_observing_returns_at_once_and_loses_nothing(place: Place) -> None:
+async def test_an_observed_turn_is_stored(place: Place) -> None:
     async with Memory.open(place, embedder=WordEmbedder()) as memory:
         for at in range(20):
             await memory.observe(f"My favourite number is {at}", "Noted.", user_id="mei", session_id="s")
-        assert (await memory.usage.observed()).waiting > 0
-    async with Memory.open(place, embedder=WordEmbedder()) as memory:  # closing has waited
+        assert (await memory.usage.observed()).accepted == 20
         assert await memory.count(user_id="mei", memory_types=["message"]) == 40
 
 

@@ -99,11 +99,11 @@ def test_the_query_is_the_users_last_message() -> None:
     assert last_words(messages[1:]) == last_words([]) == ""
 
 
-async def test_observing_queues_and_a_recall_sees_it(path: Path) -> None:
+async def test_observing_stores_and_a_recall_sees_it(path: Path) -> None:
     async with Memory.open(path, embedder=WordEmbedder(512)) as memory:
         turn = [{"role": "user", "content": "我对花生过敏"}, {"role": "assistant", "content": "记住了"}]
         await observe(memory, [*turn, {"role": "assistant", "content": None}], user_id="mei", session_id="s1")
-        assert (await memory.usage.observed()).waiting == 1
+        assert (await memory.usage.observed()).accepted == 1
         found = await recall(memory, "订餐厅", user_id="mei", session_id="s2")
         assert "我对花生过敏" in found.block
         assert "用户的要求与限制" in found.block
@@ -114,7 +114,7 @@ async def test_observing_queues_and_a_recall_sees_it(path: Path) -> None:
 async def test_a_full_queue_makes_the_caller_wait_and_loses_nothing(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sessions, "MAX_QUEUED", 3)
+    monkeypatch.setattr(sessions, "MAX_WAITING", 3)
     async with Memory.open(path, embedder=WordEmbedder()) as memory:
         turns = [[{"role": "user", "content": f"My favourite number is {at}"}] for at in range(12)]
         await asyncio.gather(*(observe(memory, turn, user_id="mei") for turn in turns))

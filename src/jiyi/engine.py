@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import datetime
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -18,13 +19,13 @@ from .keep.retention import Retention
 from .llm import LLM
 from .llm import resolve as resolve_llm
 from .metrics import Meter
-from .models import Deletion, MemoryItem
+from .models import Deletion, MemoryItem, Status
 from .read.accesses import Accesses
 from .read.presets import PRESETS, TYPE_PRIORITIES, Ranking
 from .read.rerank import Reranker
 from .read.rerank import resolve as resolve_reranker
 from .read.search import KEPT, Period, Searcher
-from .scope import Lifetimes
+from .scope import Filter, Filters, Lifetimes
 from .settings import EngineSettings, Settings
 from .store.repositories.memories import Places
 from .store.store import Store
@@ -282,6 +283,14 @@ class Engine:
     async def fence(self) -> Fence:
         """Return the fence with the store's secret."""
         return Fence(await self.store.secrets.fence())
+
+    def search_filter(self, user_id: str, asked_at: datetime | None, filters: Filters) -> Filter:
+        where = Filter.parse(user_id=user_id, asked_at=asked_at, lifetimes=self.lifetimes, **filters)
+        least = self.settings.search.min_trust
+        return replace(where, min_trust=least) if filters.get("min_trust") is None else where
+
+    def list_filter(self, user_id: str, status: Status, filters: Filters) -> Filter:
+        return Filter.parse(user_id=user_id, status=status, lifetimes=self.lifetimes, with_messages=False, **filters)
 
     async def sync_files(self, user_id: str) -> str | None:
         """Apply edits that people made in workspace files before reading. Returns the problem, if any."""

@@ -4,7 +4,6 @@ Those of writing are imported when a verb needs them: programs that only search 
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
-from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, Unpack, cast, get_args
@@ -161,7 +160,7 @@ class Memory(Areas):
         """
         from .write.accept import accept
         from .write.add import add
-        from .write.build import Context, request_hash
+        from .write.build import Context
 
         context = Context.parse(
             user_id=user_id,
@@ -181,12 +180,8 @@ class Memory(Areas):
         accepted = accept(what)
         key, actor = validation.optional_name("idempotency_key", idempotency_key), validation.name("actor", actor)
         with self._engine.meter.timing("add"):
-            request = None
-            if key is not None:
-                size = sum(map(len, accepted.texts()))
-                request = key, await threads.run(size, request_hash, accepted.values(), context)
-            context = context.with_names(self._engine.settings.user_names)
-            receipt = await add(accepted, context, request=request, actor=actor, flow=self._engine.pipeline)
+            names, flow = self._engine.settings.user_names, self._engine.pipeline
+            receipt = await add(accepted, context, idempotency_key=key, user_names=names, actor=actor, flow=flow)
         self._engine.meter.count("memories_made_total", by=receipt.created)
         if receipt.state is ReceiptState.ACCEPTED or self._engine.pipeline.judge is not None:
             self._background.wake()
@@ -205,15 +200,15 @@ class Memory(Areas):
         group_id: str | None = None,
         metadata: dict[str, JsonValue] | None = None,
     ) -> None:
-        """Add a turn of a chat in the background.
+        """Add a turn of a chat. It is stored when this returns, which takes three seconds at most and raises nothing.
 
-        It returns at once, unless 1,000 turns wait, and raises nothing. Failures are logged and counted
-        (`usage.observed`). `sessions.flush` and `close` wait for queued turns.
+        What takes longer continues in the background; `sessions.flush` and `close` wait for it. Failures, and what is
+        lost because a program ends without `close`, are logged and counted (`usage.observed`).
 
             await memory.observe("我下周三去上海", "好的，需要订酒店吗？", user_id="mei", session_id="s1")
         """
-        scope: Any = {"user_id": user_id, "session_id": session_id, "agent_id": agent_id, "group_id": group_id}
-        await self.sessions.observe(turn_of(user_text, assistant_text), **scope, metadata=metadata)
+        scope: Any = {"session_id": session_id, "agent_id": agent_id, "group_id": group_id, "metadata": metadata}
+        await self.sessions.observe(turn_of(user_text, assistant_text), user_id=user_id, **scope)
 
     async def update(
         self,
@@ -303,7 +298,7 @@ class Memory(Areas):
             found = await memory.search("咖啡", user_id="mei", limit=3, explain=True)
         """
         engine, settings = self._engine, self._engine.settings
-        where = self._search_filter(user_id, asked_at, filters)
+        where = engine.search_filter(user_id, asked_at, filters)
         parsed = await threads.run(
             len(validation.text("query", query, longest=validation.MAX_QUERY)),
             interpret,
@@ -351,6 +346,7 @@ class Memory(Areas):
         validation.whole("max_tokens", max_tokens, highest=1_000_000)
         validation.choice("style", style, get_args(context.Style))
         validation.choice("language", "en" if language is None else language, get_args(context.ContextLanguage))
+        await self._turns.settle(user_id)
         least, at = min_relevance_score, filters.get("as_of") or asked_at
         found = await self.search(
             query, user_id=user_id, min_relevance_score=least, limit=context.MAX_LINES, asked_at=asked_at, **filters
@@ -363,15 +359,6 @@ class Memory(Areas):
         spoken: ContextLanguage = language or ("zh" if language_of(query) == "zh" else "en")
         options: Any = {"max_tokens": max_tokens, "style": style, "as_of": at, "weak": weak}
         return await context.context_block(memories, fence=await self._engine.fence(), language=spoken, **options)
-
-    def _search_filter(self, user_id: str, asked_at: datetime | None, filters: Filters) -> Filter:
-        where = Filter.parse(user_id=user_id, asked_at=asked_at, lifetimes=self._engine.lifetimes, **filters)
-        least = self._engine.settings.search.min_trust
-        return replace(where, min_trust=least) if filters.get("min_trust") is None else where
-
-    def _list_filter(self, user_id: str, status: Status, filters: Filters) -> Filter:
-        lifetimes = self._engine.lifetimes
-        return Filter.parse(user_id=user_id, status=status, lifetimes=lifetimes, with_messages=False, **filters)
 
     async def get(self, memory_id: str, *, user_id: str) -> MemoryItem:
         """Return one memory by its id, a unique beginning of it (8 characters or more), or its `memory_key`."""
@@ -397,7 +384,7 @@ class Memory(Areas):
     ) -> Page:
         """List memories, newest first, with the filters of `search`. The next page is `cursor=page.next_cursor`.
         Messages are left out unless `memory_types` names them."""
-        where = self._list_filter(user_id, status, filters)
+        where = self._engine.list_filter(user_id, status, filters)
         cursor, limit = validation.optional_name("cursor", cursor), validation.whole("limit", limit)
         await self._engine.sync_files(where.user_id)
         page = await self._engine.store.memories.page(where, cursor=cursor, limit=limit)
@@ -413,7 +400,7 @@ class Memory(Areas):
 
     async def count(self, *, user_id: str, status: Status = "active", **filters: Unpack[Filters]) -> int:
         """Count memories; the filters are those of `list`."""
-        where = self._list_filter(user_id, status, filters)
+        where = self._engine.list_filter(user_id, status, filters)
         await self._engine.sync_files(where.user_id)
         return await self._engine.store.memories.count(where)
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import deque
+import weakref
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -21,9 +22,11 @@ from ..models import CandidateMemory, Message, Observed, Receipt
 if TYPE_CHECKING:
     from .jobs import Jobs
 
-MAX_QUEUED = 1_000  # turns; further ones wait for room
+MAX_WAITING = 1_000  # turns; further ones wait for room
+MAX_AT_ONCE = 8  # turns of different users
+MAX_WAIT_S = 3.0  # of the caller for a turn; storing one takes about 20 ms, the first one loads the models
 RETRY_PAUSES_S = (0.2, 1.0, 5.0)
-MAX_EPOCH_WAIT_S = 0.05  # for the erasure epoch, which is read as long as it takes; `observe` returns at once
+MAX_EPOCH_WAIT_S = 0.05  # for the erasure epoch, which is read as long as it takes
 
 Add = Callable[..., Awaitable[Receipt]]
 EpochOf = Callable[[str], Awaitable[str]]
@@ -121,7 +124,7 @@ class Sessions:
         metadata: dict[str, JsonValue] | None = None,
         user_names: Sequence[str] | None = None,
     ) -> None:
-        """Add the messages of a turn in the background; like `Memory.observe`, for turns of any form."""
+        """Add the messages of a turn; like `Memory.observe`, for turns of any form."""
         scope = {"session_id": session_id, "agent_id": agent_id, "group_id": group_id}
         await self._turns.put(messages, user_id=user_id, **scope, metadata=metadata, user_names=user_names)
 
@@ -136,69 +139,93 @@ def turn_of(user_text: str, assistant_text: str | None) -> list[dict[str, str]]:
     return [*turn, {"role": "assistant", "content": assistant_text}] if assistant_text else turn
 
 
-@dataclass(frozen=True, slots=True)
-class QueuedTurn:
+@dataclass(eq=False, slots=True)
+class ObservedTurn:
     user_id: str
-    epoch: asyncio.Task[str | None]  # erasure epoch of the user when it was queued
+    epoch: asyncio.Task[str | None]  # erasure epoch of the user when it was observed
     add: Add
+    before: ObservedTurn | None  # the turn of the same user that has to be stored first
     done: asyncio.Event = field(default_factory=asyncio.Event)
+    is_late: bool = False  # the caller no longer waits for it
 
 
 class TurnQueue:
-    """Observed turns, stored one after the other in the background."""
+    """Stores observed turns: those of one user one after the other, those of several users at the same time."""
 
     def __init__(self, add: Add, epoch_of: EpochOf, owner: Owner) -> None:
         self._add = add
         self._owner = owner
         self._epoch_of = epoch_of
-        self._queue: deque[QueuedTurn] = deque()
-        self._task: asyncio.Task[None] | None = None
+        self._waiting: dict[ObservedTurn, asyncio.Task[None]] = {}
+        self._latest: dict[str, ObservedTurn] = {}
+        self._room = asyncio.Semaphore(MAX_AT_ONCE)
         self._accepted = self._failed = 0
+        weakref.finalize(self, _warn_at_exit, self._waiting, owner)
 
     async def put(self, messages: Sequence[Any], *, user_id: str, **options: Any) -> None:
-        """Queue the messages of a turn; if the queue is full, wait until a turn was stored."""
+        """Store the messages of a turn. Return when that is done, or after some seconds, when it goes on; if very many
+        turns wait, wait until one was stored."""
         self._owner.check()
-        while len(self._queue) >= MAX_QUEUED:
-            await self._queue[0].done.wait()
+        while len(self._waiting) >= MAX_WAITING:
+            await next(iter(self._waiting)).done.wait()
         options |= {"user_id": user_id, "wait": False, "actor": "observe"}
         began = asyncio.create_task(self._began(user_id))
-        self._queue.append(QueuedTurn(user_id, began, partial(self._add, list(messages), **options)))
-        if self._task is None or self._task.done():
-            self._task = asyncio.create_task(self._run(), name="jiyi-observe")
+        user_id = user_id if isinstance(user_id, str) else ""  # anything else fails later
+        before = self._latest.get(user_id)
+        turn = ObservedTurn(user_id, began, partial(self._add, list(messages), **options), before)
+        self._latest[user_id] = turn
+        task = self._waiting[turn] = asyncio.create_task(self._run(turn), name="jiyi-observe")
         await asyncio.wait({began}, timeout=MAX_EPOCH_WAIT_S)
+        if before is None or not before.is_late:  # what holds up one turn holds up those behind it
+            await asyncio.wait({task}, timeout=MAX_WAIT_S)
+        turn.is_late = not task.done()
 
     async def _began(self, user_id: str) -> str | None:
         """Return the user's erasure epoch; None if it cannot be read, so that the turn begins when it is stored."""
         try:
             return await self._epoch_of(user_id)
         except JiyiError as error:
-            logger.info("the erasure epoch of an observed turn is not known: %s", error)
+            logger.info("the erasure epoch of an observed turn is not known: %s", type(error).__name__)
             return None
 
     def counts(self) -> Observed:
-        return Observed(accepted=self._accepted, failed=self._failed, waiting=len(self._queue))
+        return Observed(accepted=self._accepted, failed=self._failed, waiting=len(self._waiting))
 
     async def flush(self, user_id: str | None = None) -> Observed:
-        """Wait until the queued turns, or those of one user, were stored or have failed."""
+        """Wait until the waiting turns, or those of one user, were stored or have failed."""
         self._owner.check()
-        for turn in [turn for turn in self._queue if user_id in (None, turn.user_id)]:
+        for turn in [turn for turn in self._waiting if user_id in (None, turn.user_id)]:
             await turn.done.wait()
         return self.counts()
 
-    async def _run(self) -> None:
-        while self._queue:
-            turn = self._queue[0]
-            try:
-                await self._store(turn)
-                self._accepted += 1
-            except Exception as error:  # noqa: BLE001 - it must not reach the chat; it is logged and counted
-                self._failed += 1
-                logger.warning("an observed turn was not stored: %s", error)
-            finally:
-                self._queue.popleft()
-                turn.done.set()
+    async def settle(self, user_id: str) -> None:
+        """Wait a moment for the waiting turns of a user, so that a search sees them."""
+        if user_id in self._latest:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self.flush(user_id), MAX_WAIT_S)
 
-    async def _store(self, turn: QueuedTurn) -> None:
+    async def _run(self, turn: ObservedTurn) -> None:
+        try:
+            if turn.before is not None:
+                await turn.before.done.wait()
+                turn.before = None
+            async with self._room:
+                await self._store(turn)
+            self._accepted += 1
+        except asyncio.CancelledError:  # the event loop ends
+            _warn_of_lost(self._waiting)
+            self._failed += 1
+            raise
+        except Exception as error:  # noqa: BLE001 - it must not reach the chat; it is logged and counted
+            self._failed += 1
+            logger.warning("an observed turn was not stored: %s", error)
+        finally:
+            self._waiting.pop(turn, None)
+            if self._latest.get(turn.user_id) is turn:
+                del self._latest[turn.user_id]
+            turn.done.set()
+
+    async def _store(self, turn: ObservedTurn) -> None:
         """Store a turn; repeat that while the store is locked or full, because then nothing was written."""
         epoch = await turn.epoch
         for pause in RETRY_PAUSES_S:
@@ -209,6 +236,21 @@ class TurnQueue:
                 logger.warning("an observed turn is stored in %s s: %s", pause, error)
                 await asyncio.sleep(pause)
         await turn.add(epoch=epoch)
+
+
+def _warn_of_lost(waiting: dict[ObservedTurn, Any]) -> None:
+    """Say once how many turns are lost."""
+    if waiting:
+        logger.warning(
+            "%s observed turns are lost, because the program ended without `close`: use `async with Memory.open()`",
+            f"{len(waiting):,}",
+        )
+        waiting.clear()
+
+
+def _warn_at_exit(waiting: dict[ObservedTurn, Any], owner: Owner) -> None:
+    if not owner.is_forked:  # its own process stores them
+        _warn_of_lost(waiting)
 
 
 def _step(argument: str, step: object) -> dict[str, JsonValue]:

@@ -26,7 +26,7 @@ from ..store.repositories.change_feed import NEVER
 from ..store.store import Store
 from ..store.write_set import NO_EFFECTS, Addition, Effects, NewMemory, NewMessage, Stale, StoredMessage, UnitPart
 from .accept import Accepted, identify, looked_back, message_hashes
-from .build import CONTEXT, Context, derived, stated, teller_data, verbatim
+from .build import CONTEXT, Context, derived, request_hash, stated, teller_data, verbatim
 from .derive import HISTORY_MESSAGES, UNIT_MESSAGES, derive
 from .drafts import Draft, Extractor
 from .index import KeywordRules, embed_entries, index_entries
@@ -86,10 +86,16 @@ class Made:
 
 
 async def add(
-    accepted: Accepted, context: Context, *, request: tuple[str, str] | None, actor: str, flow: Flow
+    accepted: Accepted,
+    context: Context,
+    *,
+    idempotency_key: str | None,
+    user_names: Sequence[str],
+    actor: str,
+    flow: Flow,
 ) -> Receipt:
-    """Add messages or statements. With a language model, a job for it is written with the messages. `request`: an
-    idempotency key and the hash of what it stands for. Raise `UserErased` if the user is deleted meanwhile."""
+    """Add messages or statements. With a language model, a job for it is written with the messages. `user_names`: names
+    of the user besides those of the request. Raise `UserErased` if the user is deleted meanwhile."""
     if accepted.messages and context.memory_type is not None:
         raise InvalidInput("memory_type", "is for statements; messages are kept verbatim, as type message")
     copied = len(accepted.messages) * len(repr(context.metadata))
@@ -99,6 +105,10 @@ async def add(
         )
     at = utc_now()
     size = sum(len(text) for text in accepted.texts())
+    request = None
+    if idempotency_key is not None:
+        request = idempotency_key, await threads.run(size, request_hash, accepted.values(), context)
+    context = context.with_names(user_names)
     hashes, stateds = await threads.run(size, _prepared, accepted, context, at)
     for _ in range(TRIES):
         start = await flow.store.additions.start(

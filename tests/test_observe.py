@@ -1,0 +1,127 @@
+"""`observe`: a turn is stored when it returns, also in a program that ends without `close`; what is lost is said."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from time import monotonic
+
+import pytest
+
+from jiyi import Memory
+from jiyi.embed import Vectors
+from jiyi.testing import WordEmbedder
+from support import Place
+
+CARELESS = """
+import asyncio, sys
+from jiyi import Memory
+from jiyi.testing import WordEmbedder
+
+async def chat():
+    memory = await Memory.open(sys.argv[1], embedder=WordEmbedder())
+    for at in range(3):
+        await memory.observe(f"My favourite number is {at}", "Noted.", user_id="mei", session_id="s")
+
+asyncio.run(chat())
+"""
+CARELESS_SYNC = """
+import os, sys
+from jiyi.sync import Memory
+from jiyi.testing import WordEmbedder
+
+memory = Memory.open(sys.argv[1], embedder=WordEmbedder())
+for at in range(3):
+    memory.observe(f"My favourite number is {at}", "Noted.", user_id="mei", session_id="s")
+os._exit(0)
+"""
+HANGING = """
+import asyncio, sys
+from jiyi import Memory
+from jiyi.testing import WordEmbedder
+
+class Hanging(WordEmbedder):
+    async def embed_documents(self, texts):
+        await asyncio.sleep(3600)
+
+async def chat():
+    memory = await Memory.open(sys.argv[1], embedder=Hanging())
+    for at in range(3):
+        await memory.observe(f"My favourite number is {at}", user_id="mei")
+
+asyncio.run(chat())
+"""
+HANGING_SYNC = (
+    HANGING.split("async def chat", maxsplit=1)[0].replace("from jiyi import", "from jiyi.sync import")
+    + """
+memory = Memory.open(sys.argv[1], embedder=Hanging())
+for at in range(3):
+    memory.observe(f"My favourite number is {at}", user_id="mei")
+"""
+)
+
+
+def run(program: str, path: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", program, str(path)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    return done
+
+
+@pytest.mark.parametrize("program", [CARELESS, CARELESS_SYNC], ids=["asynchronous", "synchronous"])
+async def test_a_program_that_ends_without_close_loses_no_turn(program: str, path: Path) -> None:
+    done = await asyncio.to_thread(run, program, path)
+    assert "lost" not in done.stderr
+    async with Memory.open(path, embedder=WordEmbedder()) as memory:
+        assert len((await memory.messages(user_id="mei")).items) == 6
+
+
+@pytest.mark.parametrize("program", [HANGING, HANGING_SYNC], ids=["asynchronous", "synchronous"])
+def test_turns_that_are_lost_are_counted_in_a_warning(program: str, path: Path) -> None:
+    done = run(program, path)
+    assert done.stderr.count("3 observed turns are lost") == 1 and "close" in done.stderr
+    assert "mei" not in done.stderr and "number" not in done.stderr
+
+
+async def test_the_next_context_sees_an_observed_turn(place: Place) -> None:
+    async with (
+        Memory.open(place, embedder=WordEmbedder()) as memory,
+        Memory.open(place, embedder=WordEmbedder()) as other,
+    ):
+        for food in ("peanuts", "shellfish", "celery"):
+            await memory.observe(f"I am allergic to {food}", "Noted.", user_id="mei", session_id=food)
+            for one in (memory, other):
+                assert food in await one.context(f"am I allergic to {food}?", user_id="mei")
+
+
+class SlowFor(WordEmbedder):
+    """Takes long for texts with a word."""
+
+    def __init__(self, word: str) -> None:
+        super().__init__(64)
+        self._word = word
+        self.gate = asyncio.Event()
+
+    async def embed_documents(self, texts: Sequence[str]) -> Vectors:
+        if any(self._word in text for text in texts):
+            await self.gate.wait()
+        return await super().embed_documents(texts)
+
+
+async def test_slow_turns_of_one_user_hold_up_neither_the_chat_nor_others(path: Path) -> None:
+    embedder = SlowFor("slow")
+    async with Memory.open(path, embedder=embedder) as memory:
+        began = monotonic()
+        for at in range(20):
+            await memory.observe(f"slow turn {at}", user_id="mei", session_id="s")
+        await memory.observe("I like tea", user_id="bo")
+        assert monotonic() - began < 10, "only the first is waited for, and not for long"
+        assert (await memory.usage.observed()).waiting == 20
+        assert len((await memory.messages(user_id="bo")).items) == 1
+        embedder.gate.set()
+        assert (await memory.sessions.flush()).accepted == 21
+        said = [message.text for message in (await memory.messages(user_id="mei")).items]
+        assert said == [f"slow turn {at}" for at in reversed(range(20))], "in their order"
