@@ -11,7 +11,7 @@ from time import monotonic
 
 import pytest
 
-from jiyi import CandidateMemory, IdempotencyConflict, InvalidInput, Memory, Message
+from jiyi import CandidateMemory, IdempotencyConflict, InvalidInput, Memory, MemoryKeyTaken, Message
 from jiyi.settings import load_settings
 from jiyi.testing import FailingEmbedder, WordEmbedder
 from jiyi.write import build
@@ -230,9 +230,9 @@ async def test_nothing_is_stored_when_one_of_many_is_bad(memory: Memory) -> None
 async def test_a_memory_key_of_the_caller_is_unique_per_user(memory: Memory) -> None:
     await memory.add({"text": "likes tea", "memory_key": "drink"}, user_id="mei")
     await memory.add({"text": "likes tea", "memory_key": "drink"}, user_id="bo")
-    with pytest.raises(InvalidInput, match="'drink' is taken"):
+    with pytest.raises(MemoryKeyTaken, match="'drink'"):
         await memory.add({"text": "likes coffee", "memory_key": "drink"}, user_id="mei")
-    with pytest.raises(InvalidInput, match="'seat' is taken"):
+    with pytest.raises(MemoryKeyTaken, match="'seat'"):
         await memory.add([{"text": "a", "memory_key": "seat"}, {"text": "b", "memory_key": "seat"}], user_id="mei")
     assert [made.content for made in await stored(memory)] == ["likes tea"]
 

@@ -14,6 +14,7 @@ from .errors import LlmError as LlmError
 from .errors import LlmOverBudget as LlmOverBudget
 from .errors import LlmRefused as LlmRefused
 from .errors import LlmUnavailable as LlmUnavailable
+from .errors import MemoryKeyTaken as MemoryKeyTaken
 from .errors import MemorySearchError as MemorySearchError
 from .errors import MissingExtra as MissingExtra
 from .errors import NotAStore as NotAStore
@@ -73,6 +74,7 @@ from .models import Receipt as Receipt
 from .models import ReceiptState as ReceiptState
 from .models import Relation as Relation
 from .models import Revision as Revision
+from .models import RowResult as RowResult
 from .models import ScorePart as ScorePart
 from .models import SearchResult as SearchResult
 from .models import SourceMessage as SourceMessage

@@ -5,6 +5,7 @@
     ├── NotFound                    no such memory for this user (also a LookupError)
     ├── VersionConflict             the memory was changed by somebody else: read it again, then retry
     ├── IdempotencyConflict         the idempotency key was used for a different request
+    ├── MemoryKeyTaken              another memory has the memory_key: `on_conflict` says what to do
     ├── UserErased                  all data of the user was deleted after this began: nothing was saved
     ├── SettingsError               a setting is invalid or unknown
     ├── MissingExtra                an optional package is not installed
@@ -66,6 +67,16 @@ class VersionConflict(JiyiError):
 
 class IdempotencyConflict(JiyiError):
     """The idempotency key was used for a different request."""
+
+
+class MemoryKeyTaken(JiyiError):
+    """Another memory has the memory_key."""
+
+    def __init__(self, message: str | None = None, *, memory_keys: tuple[str, ...] = ()) -> None:
+        self.memory_keys = memory_keys
+        named = ", ".join(map(repr, self.memory_keys[:5])) + (", …" if len(self.memory_keys) > 5 else "")
+        told = f"memory_key {named}: taken; nothing was added: use on_conflict='update' or 'skip', or choose other keys"
+        super().__init__(message or (told if memory_keys else None))
 
 
 class UserErased(JiyiError):

@@ -13,6 +13,7 @@ from pydantic import JsonValue
 from . import threads, validation
 from .areas import Areas
 from .areas.background import BackgroundJobs
+from .areas.bulk import Bulk
 from .areas.sessions import TurnQueue, turn_of
 from .embed import Embedder
 from .engine import Engine, Runtime
@@ -26,6 +27,7 @@ from .models import (
     Health,
     MemoryItem,
     MessagePage,
+    OnConflict,
     Page,
     Receipt,
     ReceiptState,
@@ -49,7 +51,7 @@ if TYPE_CHECKING:
 
 
 @explain_arguments
-class Memory(Areas):
+class Memory(Areas, Bulk):
     """A long-term memory.
 
     async with Memory.open() as memory:
@@ -139,6 +141,7 @@ class Memory(Areas):
         user_names: Sequence[str] | None = None,
         idempotency_key: str | None = None,
         epoch: str | None = None,
+        on_conflict: OnConflict = "error",
         wait: bool = True,
         actor: str = "user",
     ) -> Receipt:
@@ -147,6 +150,9 @@ class Memory(Areas):
         When it returns, everything is durable. Adding the same again creates nothing new; with an `idempotency_key`
         a repeated call returns the first one's receipt. With a language model, memories are extracted after `add` has
         accepted the messages; `wait=False` does not wait for that, and `jobs.status` and `jobs.wait` follow it.
+
+        If a candidate's `memory_key` is taken, `on_conflict` decides: `MemoryKeyTaken`, skip it, or update that memory,
+        all in one transaction; `rows` of the receipt says what became of each.
 
         `trust` is how far the source is trusted, a web page less than the user. Less trusted memories never confirm,
         end or extend more trusted ones, and `min_trust` filters them out of a search. With an `epoch` (`jobs.epoch`),
@@ -177,11 +183,13 @@ class Memory(Areas):
             epoch=epoch,
             user_names=user_names or (),
         )
+        validation.choice("on_conflict", on_conflict, get_args(OnConflict))
         accepted = accept(what)
         key, actor = validation.optional_name("idempotency_key", idempotency_key), validation.name("actor", actor)
         with self._engine.meter.timing("add"):
             names, flow = self._engine.settings.user_names, self._engine.pipeline
-            receipt = await add(accepted, context, idempotency_key=key, user_names=names, actor=actor, flow=flow)
+            rest: Any = {"idempotency_key": key, "user_names": names, "on_conflict": on_conflict, "actor": actor}
+            receipt = await add(accepted, context, **rest, flow=flow)
         self._engine.meter.count("memories_made_total", by=receipt.created)
         if receipt.state is ReceiptState.ACCEPTED or self._engine.pipeline.judge is not None:
             self._background.wake()

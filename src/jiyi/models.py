@@ -145,6 +145,18 @@ class ReceiptState(StrEnum):
     FAILED = "failed"  # the input is stored, extraction failed: see `problems`
 
 
+OnConflict = Literal["error", "skip", "update"]
+RowOutcome = Literal["created", "known", "updated", "unchanged", "skipped"]
+
+
+class RowResult(Value):
+    """What became of a candidate of an `add`."""
+
+    position: int
+    memory_id: str
+    outcome: RowOutcome
+
+
 class Receipt(Value):
     """Result of an `add`."""
 
@@ -155,6 +167,10 @@ class Receipt(Value):
     created: int = Field(description="number of new memories; the others existed before")
     ended: tuple[MemoryItem, ...] = Field(default=(), description="older memories that the new ones ended")
     problems: tuple[str, ...] = Field(default=(), description="what was skipped or is unfinished, and why")
+    rows: tuple[RowResult, ...] = Field(
+        default=(),
+        description="what became of each candidate, if they have keys; only in the reply to the `add` itself",
+    )
 
 
 class Job(Value):

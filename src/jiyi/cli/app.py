@@ -7,7 +7,7 @@ import typer
 from typer.core import TyperGroup
 
 from .. import __version__
-from ..errors import IdempotencyConflict, InvalidInput, JiyiError, NotFound, UserErased, VersionConflict
+from ..errors import IdempotencyConflict, InvalidInput, JiyiError, MemoryKeyTaken, NotFound, UserErased, VersionConflict
 from ..settings_files import own_program
 from . import edit, hooks, jobs, maintenance, search, server, synonyms, transfer, workspace
 from . import options as opt
@@ -96,7 +96,7 @@ def version() -> None:
 
 
 OTHER_ERROR = 1
-CONFLICTS = (VersionConflict, IdempotencyConflict, UserErased)
+CONFLICTS = (VersionConflict, IdempotencyConflict, MemoryKeyTaken, UserErased)
 EXIT_CODES: dict[type[JiyiError], int] = {InvalidInput: 2, NotFound: 3, **dict.fromkeys(CONFLICTS, 4)}
 
 

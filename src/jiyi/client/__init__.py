@@ -146,6 +146,10 @@ class Memory:
     health = served(engine.Memory.health, "GET", "/v1/health", Health)
     restore = served(engine.Memory.restore, "POST", f"{ONE}/restore", MemoryItem)
     delete = served(engine.Memory.delete, "DELETE", ONE, Deletion)
+    update_many = served(
+        engine.Memory.update_many, "POST", "/v1/memories/update", tuple[MemoryItem, ...], field="items"
+    )
+    delete_many = served(engine.Memory.delete_many, "POST", "/v1/memories/delete", Deletion)
     delete_all = served(engine.Memory.delete_all, "DELETE", "/v1/memories", Deletion, extra={"all": True})
 
     async def standing(
@@ -176,6 +180,8 @@ class Memory:
         accepted = accept(what)
         if epoch is not None:  # which older servers do not know
             fields["epoch"] = epoch
+        if fields["on_conflict"] == "error":  # which older servers do anyway
+            del fields["on_conflict"]
         for name in ("occurred_at", "expires_at"):
             fields[name] = validation.optional_time(name, fields[name])
         own = (*self._runtime.settings.user_names, *(fields["user_names"] or ()))

@@ -25,6 +25,7 @@ STATUS: dict[type[errors.JiyiError], tuple[int, str]] = {
     errors.NotFound: (404, "not_found"),
     errors.VersionConflict: (409, "version_conflict"),
     errors.IdempotencyConflict: (409, "idempotency_conflict"),
+    errors.MemoryKeyTaken: (409, "memory_key_taken"),
     errors.UserErased: (409, "user_erased"),
     errors.EmbeddingModelChanged: (409, "embedding_model_changed"),
     errors.StoreUnavailable: (503, "unavailable"),

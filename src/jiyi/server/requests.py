@@ -10,7 +10,7 @@ from .. import validation
 from ..agents.recall import MAX_TOKENS
 from ..keys import MAX_KEY_USERS, Permission
 from ..memory_types import Layer
-from ..models import CandidateMemory, Message, RelationType, SearchMode, Share, Status, Time
+from ..models import CandidateMemory, Message, OnConflict, RelationType, SearchMode, Share, Status, Time
 from ..read.context import ContextLanguage, Style
 
 MAX_ENTRIES = 2_000  # messages or candidates in one call; more is an import
@@ -67,6 +67,7 @@ class AddBody(Body):
     user_names: Names | None = Field(
         default=None, description="names of the user in `messages`, besides the user's id; other names are other people"
     )
+    on_conflict: OnConflict = Field(default="error", description="what to do with a `memory_key` that is taken")
     wait: bool = Field(default=False, description="wait until extraction is done, at most `jobs.wait_timeout_s`")
     epoch: Epoch = None
     actor: Actor = None
@@ -106,6 +107,34 @@ class UpdateBody(Body):
         """Return the fields to change; null counts only where it removes a value."""
         given = {name: getattr(self, name) for name in self.model_fields_set - {"reason", "actor"}}
         return {name: value for name, value in given.items() if value is not None or name in ("valid_to", "expires_at")}
+
+
+class ChangedBody(UpdateBody):
+    memory_id: Name
+    version: Annotated[int, Field(ge=1, le=10**9)] | None = None
+
+    def changes(self) -> dict[str, Any]:
+        given = super().changes()
+        return {"memory_id": self.memory_id, "version": self.version} | given
+
+
+class UpdatesBody(Body):
+    """All changes are made, or none."""
+
+    model_config = example(changes=[{"memory_id": "01JD…", "content": "Lives in Berlin"}])
+
+    changes: Annotated[list[ChangedBody], Field(min_length=1, max_length=MAX_ENTRIES)]
+    reason: Text | None = None
+    actor: Actor = None
+
+
+class DeletesBody(Body):
+    """All memories are deleted, or none."""
+
+    model_config = example(memory_ids=["01JD…"])
+
+    memory_ids: Annotated[list[Name], Field(min_length=1, max_length=MAX_ENTRIES)]
+    with_sources: bool = Field(default=False, description="also delete their source messages")
 
 
 class RestoreBody(Body):

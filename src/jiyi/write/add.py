@@ -14,11 +14,11 @@ from pydantic import JsonValue
 
 from .. import threads
 from ..embed import Embedder
-from ..errors import InvalidInput, StoreError, StoreUnavailable
+from ..errors import InvalidInput, MemoryKeyTaken, StoreError, StoreUnavailable
 from ..ids import new_id
 from ..index.search_index import SearchIndex
 from ..metrics import Meter
-from ..models import Receipt, ReceiptState, utc_now
+from ..models import OnConflict, Receipt, ReceiptState, utc_now
 from ..scope import Scope
 from ..settings import ExtractionSettings
 from ..store.repositories.additions import Start
@@ -30,7 +30,7 @@ from .build import CONTEXT, Context, derived, request_hash, stated, teller_data,
 from .derive import HISTORY_MESSAGES, UNIT_MESSAGES, derive
 from .drafts import Draft, Extractor
 from .index import KeywordRules, embed_entries, index_entries
-from .known import known_memories
+from .known import TakenKeys, known_memories, taken_keys, with_rows
 from .parts import names_told
 from .reconcile import Proposed, Reconciled, end_named, fact_told, keep_rest, settle, stated_facts
 from .repeats import merge_equal, merge_repeated
@@ -91,6 +91,7 @@ async def add(
     *,
     idempotency_key: str | None,
     user_names: Sequence[str],
+    on_conflict: OnConflict,
     actor: str,
     flow: Flow,
 ) -> Receipt:
@@ -111,6 +112,9 @@ async def add(
     context = context.with_names(user_names)
     hashes, stateds = await threads.run(size, _prepared, accepted, context, at)
     for _ in range(TRIES):
+        keys = await taken_keys(accepted.candidates, context, at, on_conflict=on_conflict, actor=actor, flow=flow)
+        if len(keys.rest) < len(accepted.candidates):
+            _, stateds = await threads.run(size, _prepared, replace(accepted, candidates=keys.rest), context, at)
         start = await flow.store.additions.start(
             context.place,
             request=request,
@@ -126,17 +130,29 @@ async def add(
         identified = (*(request or (None, "")), actor)
         addition = await _derive_addition(accepted, hashes, stateds, start, context, at, flow, identified)
         try:
-            receipt = await flow.store.additions.save(addition)
+            receipt = await flow.store.additions.save(_with_keys(addition, keys))
         except Stale:
             continue
+        except MemoryKeyTaken:
+            if on_conflict == "error":
+                raise
+            continue  # another writer has just taken it
         await flow.index.keep_up(context.user_id, len(addition.memories))
-        return receipt
+        return with_rows(receipt, accepted.candidates, keys.rows, at)
     raise StoreUnavailable(f"others keep writing into this session of user {context.user_id!r}: try again")
 
 
 async def begun(context: Context, store: Store) -> Context:
     """Return the context with the erasure epoch of its user, the current one if it has none."""
     return context if context.epoch is not None else replace(context, epoch=await store.erasures.epoch(context.user_id))
+
+
+def _with_keys(addition: Addition, keys: TakenKeys) -> Addition:
+    """Add the changes of memories whose keys candidates have; they win over what was derived."""
+    effects, own = addition.effects, {one.id for one in keys.changes}
+    changes = (*(one for one in effects.changes if one.id not in own), *keys.changes)
+    met = (*addition.met, *(row.memory_id for row in keys.rows))
+    return replace(addition, met=met, effects=replace(effects, changes=changes))
 
 
 def _prepared(accepted: Accepted, context: Context, at: datetime) -> tuple[list[str | None], list[NewMemory]]:

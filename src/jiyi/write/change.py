@@ -103,7 +103,13 @@ class WantedChange:
 
 
 async def change_all(
-    wanted: Sequence[WantedChange], *, actor: str, store: Store, embedder: Embedder, rules: KeywordRules
+    wanted: Sequence[WantedChange],
+    *,
+    actor: str,
+    reason: str | None = None,
+    store: Store,
+    embedder: Embedder,
+    rules: KeywordRules,
 ) -> list[MemoryItem]:
     """Change memories of any users in one transaction, or none of them. If another writer was faster, the changes are
     made to the new states."""
@@ -111,7 +117,9 @@ async def change_all(
         memories = [await existing(store, one.user_id, one.memory_id) for one in wanted]
         given = [changed_fields(**one.changes(memory)) for one, memory in zip(wanted, memories, strict=True)]
         prepared = [
-            await asyncio.to_thread(partial(prepare, memory, fields, rules, action="update", actor=actor, reason=None))
+            await asyncio.to_thread(
+                partial(prepare, memory, fields, rules, action="update", actor=actor, reason=reason)
+            )
             for memory, fields in zip(memories, given, strict=True)
         ]
         changes, _ = await embed_changes(prepared, memories, embedder)

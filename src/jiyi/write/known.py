@@ -1,10 +1,14 @@
-"""Stored memories that a conversation may repeat, change or end: a language model is shown them beside it."""
+"""Stored memories that an `add` may repeat, change or end: a language model is shown those near a conversation, and a
+candidate may have the key of one."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,8 +16,12 @@ from ..embed import embed_documents
 from ..errors import EmbeddingError
 from ..index.query import IndexQuery
 from ..languages.terms import tokens
+from ..models import CandidateMemory, MemoryItem, OnConflict, Receipt, RowOutcome, RowResult
 from ..roles import is_instruction
 from ..scope import Filter, Scope
+from ..store.write_set import ChangedMemory
+from .build import Context, stated
+from .change import embed_changes, prepare
 from .drafts import Known, Said
 
 if TYPE_CHECKING:
@@ -47,3 +55,97 @@ async def known_memories(said: Sequence[Said], *, place: Scope, at: datetime, fl
     return tuple(
         Known(id=one.id, text=one.content, at=one.occurred_at) for one in sorted(found, key=lambda one: one.valid_from)
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TakenKeys:
+    """What becomes of candidates whose memory_key a memory has already."""
+
+    rest: tuple[CandidateMemory, ...]  # to be added
+    changes: tuple[ChangedMemory, ...] = ()
+    rows: tuple[RowResult, ...] = ()
+
+
+async def taken_keys(
+    candidates: Sequence[CandidateMemory],
+    context: Context,
+    at: datetime,
+    *,
+    on_conflict: OnConflict,
+    actor: str,
+    flow: Flow,
+) -> TakenKeys:
+    """Skip candidates whose key is taken, or make them changes of the memory with the key. Of several candidates with
+    one key the last one counts when updating, the first one when skipping."""
+    keys = [one.memory_key for one in candidates if one.memory_key is not None]
+    if on_conflict == "error" or not keys:
+        return TakenKeys(rest=tuple(candidates))
+    found = await flow.store.memories.get(context.user_id, list(dict.fromkeys(keys)))
+    holders = {memory.memory_key: memory for memory in found}
+    order = list(enumerate(candidates)) if on_conflict == "skip" else list(enumerate(candidates))[::-1]
+    rest, rows, edited, seen = {}, [], [], set[str]()
+    for position, one in order:
+        holder, key = holders.get(one.memory_key or ""), one.memory_key
+        if key is not None and key in seen:
+            continue
+        seen |= set() if key is None else {key}
+        if holder is None:
+            rest[position] = one
+            continue
+        fields = _new_values(one, context, at, holder) if on_conflict == "update" else {}
+        outcome: RowOutcome = "skipped" if on_conflict == "skip" else "updated" if fields else "unchanged"
+        rows.append(RowResult(position=position, memory_id=holder.id, outcome=outcome))
+        if fields:
+            edited.append((holder, fields))
+    prepared = [
+        await asyncio.to_thread(partial(prepare, memory, fields, flow.keyword_rules, **_why(actor)))
+        for memory, fields in edited
+    ]
+    memories = [memory for memory, _ in edited]
+    changes, _ = await embed_changes(prepared, memories, flow.embedder)
+    changed = [
+        ChangedMemory(id=memory.id, change=change, version=memory.version)
+        for memory, change in zip(memories, changes, strict=True)
+    ]
+    return TakenKeys(rest=tuple(rest[at] for at in sorted(rest)), changes=tuple(changed), rows=tuple(rows))
+
+
+def _why(actor: str) -> dict[str, Any]:
+    return {"action": "update", "actor": actor, "reason": "added again with its memory_key"}
+
+
+def _new_values(one: CandidateMemory, context: Context, at: datetime, memory: MemoryItem) -> dict[str, Any]:
+    """Return the fields that a candidate gives and that its memory has otherwise."""
+    new = stated(one, context, at)
+    given = {
+        "content": True,
+        "summary": one.summary is not None,
+        "memory_type": (one.type or context.memory_type) is not None,
+        "importance": one.importance is not None or context.importance is not None,
+        "tags": bool(new.tags),
+        "metadata": one.metadata is not None or bool(context.metadata),
+        "occurred_at": one.occurred_at is not None or context.occurred_at is not None,
+        "valid_to": one.valid_to is not None,
+        "expires_at": new.expires_at is not None,
+        "status": "status" in one.model_fields_set,
+    }
+    values = {name: getattr(new, name) for name, is_given in given.items() if is_given}
+    changed = {name: value for name, value in values.items() if value != getattr(memory, name)}
+    return changed | ({"tags": list(new.tags)} if "tags" in changed else {})
+
+
+def with_rows(
+    receipt: Receipt, candidates: Sequence[CandidateMemory], resolved: Sequence[RowResult], at: datetime
+) -> Receipt:
+    """Return the receipt with what became of each candidate, if they have keys."""
+    if all(one.memory_key is None for one in candidates):
+        return receipt
+    by_key = {memory.memory_key: memory for memory in receipt.memories}
+    by_text = {memory.content: memory for memory in reversed(receipt.memories)}
+    rows = {row.position: row for row in resolved}
+    for position, one in enumerate(candidates):
+        memory = by_text.get(one.text) if one.memory_key is None else by_key.get(one.memory_key)
+        if memory is not None and position not in rows:
+            outcome: RowOutcome = "created" if memory.created_at >= at else "known"
+            rows[position] = RowResult(position=position, memory_id=memory.id, outcome=outcome)
+    return receipt.model_copy(update={"rows": tuple(rows[position] for position in sorted(rows))})

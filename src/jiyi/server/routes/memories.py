@@ -26,6 +26,7 @@ from ..errors import HttpError
 from ..requests import (
     AddBody,
     ContextBody,
+    DeletesBody,
     Limit,
     Name,
     Names,
@@ -33,6 +34,7 @@ from ..requests import (
     RestoreBody,
     SearchBody,
     UpdateBody,
+    UpdatesBody,
     filter_query,
     time_range,
 )
@@ -101,6 +103,22 @@ async def delete_everything(
 @router.get("/memories/{memory_id}", summary="One memory, by its id or memory_key")
 async def get_memory(caller: UserReader, memory_id: Id) -> MemoryItem:
     return await caller.memory.get(memory_id, user_id=caller.user_id)
+
+
+@router.post("/memories/update", summary="Change several memories, or none of them")
+async def update_memories(caller: UserEditor, body: UpdatesBody) -> Listing[MemoryItem]:
+    changes = [one.changes() for one in body.changes]
+    actor = caller.access.actor(body.actor)
+    done = await caller.memory.update_many(changes, user_id=caller.user_id, reason=body.reason, actor=actor)
+    return Listing(items=done)
+
+
+@router.post("/memories/delete", summary="Delete several memories, or none of them")
+async def delete_memories(caller: UserDeleter, body: DeletesBody) -> Deletion:
+    ids, sources = body.memory_ids, body.with_sources
+    deletion = await caller.memory.delete_many(ids, user_id=caller.user_id, with_sources=sources)
+    await log_deletion(caller, "memory.delete", None, deletion)
+    return deletion
 
 
 @router.patch("/memories/{memory_id}", summary="Change some fields of a memory")

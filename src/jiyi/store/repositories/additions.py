@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from sqlalchemy import and_, bindparam, select, update
 from sqlalchemy.orm import Session
 
-from ...errors import ConnectionLost, InvalidInput, UserErased
+from ...errors import ConnectionLost, MemoryKeyTaken, UserErased
 from ...models import MemoryItem, Receipt, ReceiptState, utc_now
 from ...scope import Scope
 from ..database import Inserts, Repository, Values, reads, values_of
@@ -187,7 +187,7 @@ def _fresh(addition: Addition, found: Dependencies) -> dict[str, NewMemory]:
     keys = Counter(new.memory_key for new in fresh.values() if new.memory_key != new.id)
     taken = sorted(key for key, number in keys.items() if number > 1 or key in found.taken_keys)
     if taken:
-        raise InvalidInput("memory_key", f"{taken[0]!r} is taken: update that memory, or choose another key")
+        raise MemoryKeyTaken(memory_keys=tuple(taken))
     saved = found.versions.keys() | {new.id for new in fresh.values()}
     return {
         said: replace(new, superseded_by=None) if new.superseded_by not in saved else new for said, new in fresh.items()

@@ -111,7 +111,7 @@ def forget_messages(session: Session, user_id: str, message_ids: Sequence[str], 
 
 
 def to_receipt(job: Any, memories: Sequence[MemoryItem], ended: Sequence[MemoryItem]) -> Receipt:
-    return from_row(Receipt, job, state=ReceiptState(job.state), memories=tuple(memories), ended=tuple(ended))
+    return from_row(Receipt, job, state=ReceiptState(job.state), memories=tuple(memories), ended=tuple(ended), rows=())
 
 
 def to_job(row: Row[*Columns]) -> Job:
