@@ -16,11 +16,10 @@ import pytest
 from sqlalchemy import update
 
 from jiyi import InvalidInput, Memory
-from jiyi.http_server import bind_socket, host_names, without_port
+from jiyi.http_server import bind_socket, host_names, redacted, without_port
 from jiyi.keys import hash_key, key_id_of
 from jiyi.models import utc_now
 from jiyi.server.app import make_app
-from jiyi.server.serve import redacted
 from jiyi.store.schema.tables import ApiKeyRow
 from jiyi.testing import WordEmbedder
 from rest import Running, running

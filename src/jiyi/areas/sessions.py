@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import JsonValue
 
 from .. import validation
-from ..errors import InvalidInput, JiyiError, StoreUnavailable
+from ..errors import InvalidInput, JiyiError, StoreUnavailable, UserErased
 from ..forks import Owner
 from ..languages.words import language
 from ..models import CandidateMemory, Message, Observed, Receipt
@@ -218,7 +218,8 @@ class TurnQueue:
             raise
         except Exception as error:  # noqa: BLE001 - it must not reach the chat; it is logged and counted
             self._failed += 1
-            logger.warning("an observed turn was not stored: %s", error)
+            reason = type(error).__doc__ if isinstance(error, UserErased) else error  # which would name the user
+            logger.warning("an observed turn was not stored: %s", reason)
         finally:
             self._waiting.pop(turn, None)
             if self._latest.get(turn.user_id) is turn:

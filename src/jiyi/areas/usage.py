@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from time import monotonic
 
@@ -97,7 +97,8 @@ class Usage(Overview):
             self._counted = monotonic(), await self._engine.store.statistics.stats(self._engine.embedder.id)
         held = self._counted[1]
         engines = () if self._engine.engines is None else await self._engine.engines.states()
-        own = (*_gauges(held), *_lags(engines))
+        jobs = (await self._engine.store.jobs.counts(utc_now())).by_state
+        own = (*_gauges(held), *_lags(engines), *_job_gauges(jobs))
         return prometheus((*own, *self._engine.meter.samples()))
 
 
@@ -111,6 +112,11 @@ def _gauges(held: Stats) -> Iterator[Sample]:
         ("store_bytes", "The size of the store.", held.size_bytes),
     ):
         yield Sample(name, description, "gauge", {}, number)
+
+
+def _job_gauges(by_state: Mapping[str, int]) -> Iterator[Sample]:
+    for state, number in sorted(by_state.items()):
+        yield Sample("jobs", "Jobs by state.", "gauge", {"state": state}, number)
 
 
 def _lags(engines: Sequence[EngineState]) -> Iterator[Sample]:

@@ -1,10 +1,16 @@
 """Commands about background jobs: jobs list, show, retry, cancel; and worker."""
 
-from typing import Annotated
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from .server import LogFormat, LogLevel
 from .session import ALL_USERS, JSON, STORE, call, counted, err, general, options, plain, show
+
+if TYPE_CHECKING:
+    from ..memory import Memory
 
 app = typer.Typer(no_args_is_help=True, context_settings={"help_option_names": ["-h", "--help"]})
 
@@ -12,6 +18,10 @@ JobId = Annotated[str, typer.Argument(metavar="JOB", help="The job's id, which i
 STATE = "Only jobs in this state: accepted, extracted, indexed or failed."
 State = Annotated[str | None, typer.Option("--state", metavar="STATE", help=STATE)]
 Most = Annotated[int, typer.Option("--limit", "-n", metavar="N", help="Maximum number of jobs.")]
+StatusPort = Annotated[
+    int | None, typer.Option("--status-port", metavar="N", min=0, max=65535, help="Serve health and metrics here.")
+]
+StatusHost = Annotated[str, typer.Option("--status-host", metavar="ADDRESS", help="The address of --status-port.")]
 Once = Annotated[bool, typer.Option("--once", help="Do the waiting jobs, then exit.")]
 
 
@@ -93,12 +103,21 @@ def cancel(job_id: JobId) -> None:
 
 
 @general(STORE, JSON)
-def worker(once: Once = False) -> None:
+def worker(
+    once: Once = False,
+    status_port: StatusPort = None,
+    status_host: StatusHost = "127.0.0.1",
+    log_level: LogLevel = None,
+    log_format: LogFormat = "json",
+) -> None:
     """Run background jobs for all users.
 
     Examples:
     $ jiyi worker
     $ jiyi worker --once --store ./记忆.db
+    $ jiyi worker --status-port 9100 --log-level info
+
+    With --status-port it serves /livez, /readyz and /metrics there.
 
     Needed only where the processes that add do not run jobs themselves
     (`jobs.in_process = false`). Any number of workers can share a store;
@@ -106,5 +125,18 @@ def worker(once: Once = False) -> None:
     """
     if not once:
         err().print("waiting for jobs; Ctrl-C stops")
-    done = call(lambda memory, _: memory.jobs.work(until_idle=once), create=True)
+    from ..http_server import serving_status, start_logging
+    from ..warm import warm_up
+
+    start_logging(level=log_level or "warning", lines=log_format)
+
+    async def work(memory: Memory, _: object) -> int:
+        if status_port is None:
+            return await memory.jobs.work(until_idle=once)
+        await warm_up(memory)
+        async with serving_status(memory, status_host, status_port) as url:
+            err().print(f"status at {url}/metrics")
+            return await memory.jobs.work(until_idle=once)
+
+    done = call(work, create=True)
     show({"done": done}, lambda _: f"{counted(done, 'job', 'jobs')} done")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import logging
-import sys
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -23,6 +21,13 @@ AllowHost = Annotated[list[str] | None, typer.Option("--allow-host", metavar="NA
 WORKERS = "Server processes; about one per core."
 Workers = Annotated[int, typer.Option("--workers", metavar="N", min=1, max=64, help=WORKERS)]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Log every request, on stderr.")]
+LogLevel = Annotated[
+    Literal["debug", "info", "warning", "error"] | None,
+    typer.Option("--log-level", metavar="LEVEL", help="debug, info, warning or error. Default: warning."),
+]
+LogFormat = Annotated[
+    Literal["text", "json"], typer.Option("--log-format", metavar="text|json", help="The format of logs, on stderr.")
+]
 Http = Annotated[bool, typer.Option("--http", help="Serve streamable HTTP instead of stdin and stdout.")]
 ReadOnly = Annotated[bool, typer.Option("--read-only", help="Offer only the tools that change nothing.")]
 Lang = Annotated[
@@ -54,6 +59,8 @@ def serve(
     allow_host: AllowHost = None,
     workers: Workers = 1,
     verbose: Verbose = False,
+    log_level: LogLevel = None,
+    log_format: LogFormat = "json",
 ) -> None:
     """Serve the memory over HTTP: a REST API under /v1, and a web console.
 
@@ -67,10 +74,12 @@ def serve(
     (`jiyi keys create`), every request needs one, and it may listen on
     other addresses. Ctrl-C and SIGTERM finish accepted requests.
     """
-    from ..server.serve import fast_loop, start_logging
+    from ..http_server import start_logging
+    from ..server.serve import fast_loop
     from ..server.serve import serve as serve_http
 
-    start_logging(verbose=verbose)
+    level = log_level or ("info" if verbose else "warning")
+    start_logging(level=level, lines=log_format)
 
     def ready(url: str, needs_key: bool) -> None:
         typer.echo(f"serving {url}  (console: {url}/  API: {url}/openapi.json)", err=True)
@@ -80,7 +89,9 @@ def serve(
     if workers > 1:
         from ..server.workers import WorkerOptions, prepare, serve_with_workers
 
-        worker = WorkerOptions(store=options().store, host=host, allowed_hosts=allow_host or (), verbose=verbose)
+        worker = WorkerOptions(
+            store=options().store, host=host, allowed_hosts=allow_host or (), log_level=level, log_format=log_format
+        )
         prepared = call(lambda memory, _: prepare(memory, host), create=True)
         serve_with_workers(worker, workers, port=port, prepared=prepared, ready=ready)
         return
@@ -99,6 +110,8 @@ def proxy(
     port: Port = 8767,
     allow_host: AllowHost = None,
     verbose: Verbose = False,
+    log_level: LogLevel = None,
+    log_format: LogFormat = "json",
 ) -> None:
     """Give memory to any program that speaks OpenAI's protocol, as a proxy.
 
@@ -116,14 +129,16 @@ def proxy(
     """
     import os
 
+    from ..http_server import start_logging
     from ..server.proxy import Upstream, serve_proxy
-    from ..server.serve import fast_loop, start_logging
+    from ..server.serve import fast_loop
 
     key = None if key_env is None else os.environ.get(key_env)
     if key_env is not None and not key:
         raise InvalidInput("--key-env", f"the environment variable {key_env} is not set")
     upstream = Upstream.parse(to, key=key)
-    start_logging(verbose=verbose)
+    level = log_level or ("info" if verbose else "warning")
+    start_logging(level=level, lines=log_format)
 
     def ready(url: str, needs_key: bool) -> None:
         typer.echo(f"base URL: {url}  (sends on to {upstream.url})", err=True)
@@ -149,6 +164,8 @@ def mcp(
     chatgpt: ChatGPT = False,
     lang: Lang = "en",
     verbose: Verbose = False,
+    log_level: LogLevel = None,
+    log_format: LogFormat = "text",
     agent_id: Agent = None,
 ) -> None:
     """Serve the memory to MCP clients: Claude, Cursor, VS Code, Codex, ChatGPT, …
@@ -163,7 +180,11 @@ def mcp(
     it listens at http://HOST:PORT/mcp. The user is fixed here: no client can
     name another one. Several servers may share one store.
     """
-    logging.basicConfig(stream=sys.stderr, level=logging.INFO if verbose else logging.WARNING)  # stdout is the wire
+    from ..http_server import start_logging
+
+    start_logging(
+        level=log_level or ("info" if verbose else "warning"), lines=log_format
+    )  # on stderr: stdout is the wire
     from ..agents.mcp.serve import serve_http, serve_stdio
     from ..agents.mcp.server import make_server
     from ..engine import runtime

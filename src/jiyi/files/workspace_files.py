@@ -156,7 +156,7 @@ class WorkspaceFiles:
             if self._seen.get(user_id) != signature(self.workspace, user_id):
                 await self.sync(user_id)
         except (JiyiError, OSError) as error:
-            logger.warning("the files of user %r could not be read: %s", user_id, error)
+            logger.warning("the files of a user could not be read: %s", error)
             problem = f"the files could not be read: {error}"
             self._failed[user_id] = FailedSync(now, monotonic(), problem)
             return problem
@@ -183,9 +183,9 @@ class WorkspaceFiles:
                 try:
                     done = await self.sync(user_id)
                     for problem in (*done.conflicts, *done.problems):
-                        logger.warning("files of user %r: %s", user_id, problem)
+                        logger.warning("files of a user: %s", problem)
                 except (JiyiError, OSError) as error:
-                    logger.warning("the files of user %r were not written: %s", user_id, error)
+                    logger.warning("the files of a user were not written: %s", error)
 
 
 def signature(workspace: Workspace, user_id: str) -> Signature:

@@ -11,7 +11,7 @@ from time import time
 from pydantic import BaseModel
 
 from ..metrics import SECONDS, Histogram, Metrics, Sample, SpreadState
-from ..models import JobCounts, from_micros, utc_now
+from ..models import from_micros, utc_now
 
 KEPT_MINUTES = 180
 METHODS = frozenset({"GET", "POST", "PATCH", "DELETE", "HEAD", "OPTIONS", "PUT"})
@@ -161,9 +161,7 @@ class RequestMetrics:
             minutes=[minute.metrics() for minute in self._minutes],
         )
 
-    def samples(self, jobs: JobCounts) -> Iterator[Sample]:
-        for state, number in sorted(jobs.by_state.items()):
-            yield Sample("jobs", "Jobs by state.", "gauge", {"state": state}, number)
+    def samples(self) -> Iterator[Sample]:
         for (method, route, status), number in sorted(self._counts.items()):
             labels = {"method": method, "route": route, "status": str(status)}
             yield Sample("http_requests_total", "Requests to the server.", "counter", labels, number)

@@ -23,12 +23,12 @@ from time import monotonic
 from ..engine import runtime
 from ..errors import InvalidInput, JiyiError, StoreUnavailable
 from ..http_protocol import CLOSE_S, SIGNALS
-from ..http_server import bind_socket, url_host
+from ..http_server import bind_socket, start_logging, url_host
 from ..memory import Memory
 from ..settings import load_settings
 from ..settings_files import own_program
 from ..warm import warm_up
-from .serve import fast_loop, key_needed, server_over, start_logging
+from .serve import fast_loop, key_needed, server_over
 from .shared_metrics import SharedMetrics
 
 logger = logging.getLogger("jiyi.server")
@@ -44,7 +44,8 @@ class WorkerOptions:
     store: str | None
     host: str
     allowed_hosts: Sequence[str]
-    verbose: bool
+    log_level: str
+    log_format: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +152,7 @@ def serve_with_workers(
 
 def run_worker(options: WorkerOptions, sock: socket, link: Connection, folder: str) -> None:
     """Serve in a process of its own."""
-    start_logging(verbose=options.verbose)
+    start_logging(level=options.log_level, lines=options.log_format)
     for number in SIGNALS:
         signal.signal(number, signal.SIG_DFL)
     try:

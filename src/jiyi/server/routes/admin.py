@@ -182,7 +182,7 @@ async def metrics(caller: Reader) -> ServerMetrics:
 @server.get("/metrics", response_class=PlainTextResponse, summary="Metrics in Prometheus' text format")
 async def exposition(caller: Reader) -> Response:
     caller.access.need_all_users()
-    own = prometheus(tuple(caller.app.metrics.whole().samples(await caller.memory.jobs.counts())))
+    own = prometheus(tuple(caller.app.metrics.whole().samples()))
     return Response(await caller.memory.usage.prometheus() + own, media_type="text/plain; version=0.0.4")
 
 
