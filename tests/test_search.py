@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from jiyi import UNSET, EmbeddingError, InvalidInput, Memory
+from jiyi import RELEVANT, UNSET, EmbeddingError, InvalidInput, Memory
 from jiyi.embed import BuiltinEmbedder
 from jiyi.models import to_micros
 from jiyi.settings import load_settings
@@ -544,3 +544,17 @@ async def test_small_talk_that_repeats_takes_one_place(extracting_memory: Memory
     assert [hit.content for hit in weak.hits].count("今天地铁特别挤") == 1
     swum = await extracting_memory.search("I went swimming today.", user_id="mei", limit=20)
     assert len({hit.occurred_at for hit in swum.hits if "swimming" in hit.content}) == 4
+
+
+async def test_an_empty_result_is_falsy_and_hits_say_whether_they_are_relevant(memory: Memory) -> None:
+    nothing = await memory.search("tea", user_id="mei")
+    assert not nothing and len(nothing) == 0
+    page = await memory.list(user_id="mei")
+    assert not page and len(page) == 0
+    await memory.add(["I like green tea", "The bus was late"], user_id="mei")
+    found = await memory.search("do I like tea?", user_id="mei")
+    assert found and len(found) == len(found.hits)
+    assert [hit.relevant for hit in found] == [hit.relevance_score >= RELEVANT for hit in found]
+    assert all(hit["relevant"] in (True, False) for hit in found.model_dump(mode="json")["hits"])
+    assert type(found).model_validate_json(found.model_dump_json()) == found, "as a client reads it"
+    assert len(await memory.list(user_id="mei")) == 2

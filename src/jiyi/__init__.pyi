@@ -51,6 +51,7 @@ from .memory import Memory as Memory
 from .metrics import MemoryMetrics as MemoryMetrics
 from .metrics import Metrics as Metrics
 from .metrics import Timing as Timing
+from .models import RELEVANT as RELEVANT
 from .models import UNSET as UNSET
 from .models import CacheUse as CacheUse
 from .models import CandidateMemory as CandidateMemory
@@ -76,6 +77,7 @@ from .models import Relation as Relation
 from .models import Revision as Revision
 from .models import RowResult as RowResult
 from .models import ScorePart as ScorePart
+from .models import SearchMode as SearchMode
 from .models import SearchResult as SearchResult
 from .models import SourceMessage as SourceMessage
 from .models import Stats as Stats
@@ -88,6 +90,7 @@ from .read.rerank import RerankCandidate as RerankCandidate
 from .read.rerank import Reranker as Reranker
 from .read.units import MemUnit as MemUnit
 from .read.units import MemUnitPage as MemUnitPage
+from .scope import Filters as Filters
 from .settings import Settings as Settings
 from .synonyms import Synonym as Synonym
 from .transfer.backup import BackupReport as BackupReport

@@ -167,10 +167,7 @@ class Receipt(Value):
     created: int = Field(description="number of new memories; the others existed before")
     ended: tuple[MemoryItem, ...] = Field(default=(), description="older memories that the new ones ended")
     problems: tuple[str, ...] = Field(default=(), description="what was skipped or is unfinished, and why")
-    rows: tuple[RowResult, ...] = Field(
-        default=(),
-        description="what became of each candidate, if they have keys; only in the reply to the `add` itself",
-    )
+    rows: tuple[RowResult, ...] = Field(default=(), description="what became of candidates with keys")
 
 
 class Job(Value):
@@ -262,6 +259,7 @@ class Hit(Value):
     memory_type: str
     layer: Layer
     relevance_score: float
+    relevant: bool = Field(default=False, description="its score is 0.6 or more, from which a memory should be used")
     importance: float
     created_at: datetime
     occurred_at: datetime
@@ -290,6 +288,9 @@ class SearchResult(Value):
     def __iter__(self) -> Iterator[Hit]:  # type: ignore[override]
         return iter(self.hits)
 
+    def __len__(self) -> int:
+        return len(self.hits)
+
 
 class Recall(Value):
     """Record of a search that found something; `memory_ids` are ordered, best first."""
@@ -311,6 +312,9 @@ class Page(Value):
 
     def __iter__(self) -> Iterator[MemoryItem]:  # type: ignore[override]
         return iter(self.items)
+
+    def __len__(self) -> int:
+        return len(self.items)
 
 
 class Revision(Value):
@@ -361,6 +365,9 @@ class MessagePage(Value):
     def __iter__(self) -> Iterator[SourceMessage]:  # type: ignore[override]
         return iter(self.items)
 
+    def __len__(self) -> int:
+        return len(self.items)
+
 
 class Deletion(Value):
     """Result of a delete."""
@@ -368,9 +375,7 @@ class Deletion(Value):
     memories: int
     messages: int
     removed: dict[str, int] = Field(default_factory=dict, description="deleted rows by kind")
-    derived: tuple[str, ...] = Field(
-        default=(), description="derived memories deleted because no other source supports them"
-    )
+    derived: tuple[str, ...] = Field(default=(), description="derived memories deleted with their only source")
     rewritten: tuple[str, ...] = Field(default=(), description="memories that lost the part derived from it")
     restored: tuple[str, ...] = Field(default=(), description="archived memories that became active again")
     notes: tuple[str, ...] = Field(default=(), description="remaining traces, and how to remove them")

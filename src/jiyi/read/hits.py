@@ -10,7 +10,7 @@ from typing import Any, Self
 from .. import threads
 from ..languages.terms import tokens
 from ..languages.words import width
-from ..models import Explanation, Hit, MemoryItem, SearchResult
+from ..models import RELEVANT, Explanation, Hit, MemoryItem, SearchResult
 from ..text.passages import COMPRESSED, passages, summarise
 
 PREVIEW = 200
@@ -32,6 +32,7 @@ def hit(memory: MemoryItem, query: str, relevance_score: float, explanation: Exp
         memory_type=memory.memory_type,
         layer=memory.layer,
         relevance_score=relevance_score,
+        relevant=relevance_score >= RELEVANT,
         importance=memory.importance,
         created_at=memory.created_at,
         occurred_at=memory.occurred_at,
