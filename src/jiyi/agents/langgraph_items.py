@@ -15,7 +15,7 @@ from langgraph.store.base import GetOp, Item, MatchCondition, PutOp, SearchItem,
 from pydantic import JsonValue
 
 from .. import validation
-from ..errors import InvalidInput, NotFound, StoreUnavailable
+from ..errors import InvalidInput, MemoryKeyTaken, NotFound, StoreUnavailable
 from ..memory import Memory
 from ..models import CandidateMemory, MemoryItem, utc_now
 
@@ -230,8 +230,8 @@ class Items:
             try:
                 await self._add(user_id, {key: new[key] for key in left if key in new and key not in there}, left)
                 done = {key for key in left if key not in there}
-            except InvalidInput as error:
-                if error.argument != "memory_key" or attempt == TRIES - 1:
+            except MemoryKeyTaken:
+                if attempt == TRIES - 1:
                     raise
                 done = set()
             for key, memory in there.items():

@@ -115,7 +115,7 @@ class JiyiSession:
             if role in self._remember and text
         ]
         if said:
-            await self._engine.sessions.observe(said, **self._scope)  # the reply does not wait for it
+            await self._engine.sessions.observe(said, **self._scope)
 
     async def _pop(self) -> TResponseInputItem | None:
         latest = await self._latest(1)
