@@ -1,6 +1,7 @@
 """Forked processes. A fork copies memory, sockets and locks, but only the thread that forks: what other threads would
 do or release never happens there."""
 
+import asyncio
 import os
 import threading
 from contextlib import ContextDecorator
@@ -13,14 +14,22 @@ FORKED = (
 )
 
 
+OTHER_LOOP = (
+    "the memory was opened in another event loop: open one in each event loop, or use `jiyi.sync.Memory`, which threads"
+    " can share"
+)
+
+
 class Owner:
-    """The process that has opened something."""
+    """The process that has opened something, and its event loop."""
 
     def __init__(self) -> None:
         self._process: int | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
 
     def take(self) -> None:
         self._process = os.getpid()
+        self._loop = _running_loop()
 
     @property
     def is_forked(self) -> bool:
@@ -30,6 +39,15 @@ class Owner:
     def check(self) -> None:
         if self.is_forked:
             raise StoreError(FORKED)
+        if self._loop is not None and _running_loop() not in (None, self._loop):
+            raise StoreError(OTHER_LOOP)
+
+
+def _running_loop() -> asyncio.AbstractEventLoop | None:
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None
 
 
 def new_lock() -> threading.Lock:
