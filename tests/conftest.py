@@ -60,15 +60,8 @@ Engine._compiled_cache = property(lambda _: STATEMENTS, lambda *_: None)  # type
 FOREIGN = ("JIYI_", "LLM_", "EMBEDDING_", "MONGODB_", "ELASTICSEARCH_", "MILVUS_", "OPENAI_")
 
 
-@pytest.fixture(scope="session")
-def cache_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A cache for all test processes, so that the built-in model is unpacked once."""
-    base = tmp_path_factory.getbasetemp()
-    return (base.parent if os.environ.get("PYTEST_XDIST_WORKER") else base) / "cache"
-
-
 @pytest.fixture(autouse=True)
-def nobodys_settings(tmp_path: Path, cache_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def nobodys_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Hide the settings, the memories and the working folder of the person who runs the tests."""
     for name in os.environ:
         if name.startswith(FOREIGN):
@@ -81,7 +74,7 @@ def nobodys_settings(tmp_path: Path, cache_folder: Path, monkeypatch: pytest.Mon
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.setenv("XDG_DATA_HOME", str(home / "data"))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(home / "config"))
-    monkeypatch.setenv("XDG_CACHE_HOME", str(cache_folder))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(home / "cache"))
     monkeypatch.chdir(here)
 
 

