@@ -79,6 +79,10 @@ BY_ID: dict[str, Call] = {
     "get": lambda memory, user, theirs: memory.get(theirs.memory_id, user_id=user),
     "get_many": lambda memory, user, theirs: memory.get_many([theirs.memory_id, theirs.memory_key], user_id=user),
     "update": lambda memory, user, theirs: memory.update(theirs.memory_key, user_id=user, content="mine now"),
+    "update_many": lambda memory, user, theirs: memory.update_many(
+        [{"memory_id": theirs.memory_id, "content": "mine now"}], user_id=user
+    ),
+    "delete_many": lambda memory, user, theirs: memory.delete_many([theirs.memory_id], user_id=user, with_sources=True),
     "restore": lambda memory, user, theirs: memory.restore(theirs.memory_id, user_id=user, version=1),
     "delete": lambda memory, user, theirs: memory.delete(theirs.memory_id, user_id=user, with_sources=True),
     "history": lambda memory, user, theirs: memory.history(theirs.memory_key, user_id=user),
