@@ -146,7 +146,7 @@ def test_a_damaged_vector_does_not_stop_a_migration(tmp_path: Path) -> None:
 
 def test_check_shows_the_steps_and_changes_nothing(nothing: Place) -> None:
     old_stores.make(nothing, "0005")
-    shown = jiyi("migrate", "--check", "--store", nothing, code=1).stdout
+    shown = " ".join(jiyi("migrate", "--check", "--store", nothing, code=1).stdout.split())  # lines may be wrapped
     assert f"schema 0005 → {schema.HEAD}" in shown and "0006 up: Index recalled memories in SQLite" in shown
     found = json.loads(jiyi("migrate", "--check", "--json", "--store", nothing, code=1).stdout)
     assert (found["found"], found["target"], found["done"]) == ("0005", schema.HEAD, False)
