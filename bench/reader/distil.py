@@ -14,7 +14,7 @@ import json
 import random
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -25,9 +25,10 @@ from torch.nn import functional
 from torch.utils.data import DataLoader
 
 from .evaluate import figures
-from .lists import ANSWERS, CHANGES
+from .lists import ANSWERS, CHANGES, UNKNOWN, Example
 from .network import HEADS, ReaderNetwork, network_of, padded, pair_ids, tokenizer_of
-from .train import CHUNKS, Batches, Config, config_of, loss_of, optimiser, read_json, sampler_of
+from .held_out import read_json, split
+from .train import CHUNKS, Batches, Config, config_of, loss_of, optimiser, sampler_of
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 LAYER = re.compile(r"encoder\.encoder\.layer\.(\d+)\.")
@@ -39,6 +40,8 @@ class Distillation(Config):
     soft: float = 1.0  # weight of the teachers' judgement
     near: float = 0.05  # weight of the squared distance of the logits
     states: float = 2.0  # weight of the states
+    unlabelled: int = 20  # lists of a step that only the teachers judge: questions
+    unlabelled_changes: int = 8
 
 
 class BatchesForTwo(Batches):
@@ -48,6 +51,15 @@ class BatchesForTwo(Batches):
         super().__init__(*given)
         self.teacher_tokenizer = teacher_tokenizer
         self.teacher_cache: dict[str, list[int]] = {}
+
+    def lists(self) -> Iterator[tuple[int, int, Example]]:
+        yield from super().lists()
+        config: Any = self.config
+        for head, count, draw in ((ANSWERS, config.unlabelled, self.sampler.unlabelled),
+                                  (CHANGES, config.unlabelled_changes, self.sampler.unlabelled_changes)):  # fmt: skip
+            for _ in range(count):
+                for one in draw():
+                    yield head, -1, one
 
     def _batch(self) -> Any:
         rows = []
@@ -150,7 +162,8 @@ def distil(
         with torch.no_grad():
             judgements = [judged(t, torch.cat(kept), meta[:, 0]) for t, kept in zip(teachers, theirs, strict=True)]
             mean = [torch.stack(same).mean(0) for same in zip(*judgements, strict=True)]
-        loss = config.labels * loss_of(student, joined, meta, config) + config.states * distance
+        known = meta[:, 3] != UNKNOWN
+        loss = config.labels * loss_of(student, joined[known], meta[known], config) + config.states * distance
         loss = loss + config.soft * soft_loss(judged(student, joined, meta[:, 0]), mean, config)
         optimizer.zero_grad()
         loss.backward()
@@ -177,6 +190,7 @@ def main() -> None:
     parser.add_argument("--teachers", type=Path, nargs="+", required=True)
     parser.add_argument("--layers", default="", help="layers of the first teacher that the student starts with")
     parser.add_argument("--languages", default="en,mixed,zh")
+    parser.add_argument("--hold-out", action="store_true", help="keep every eighth record and story, as in `train`")
     parser.add_argument("--set", nargs="*", default=[], dest="settings")
     options = parser.parse_args()
     config = config_of(Distillation, options.settings)
@@ -192,7 +206,10 @@ def main() -> None:
     torch.manual_seed(0)
     first = {name: value.cpu() for name, value in teachers[0].state_dict().items()}
     student = shortened(base, layers, first, config.dropout) if layers else network_of(base, config.dropout)
-    sampler = sampler_of(read_json(options.data / "train.json.gz"), languages, config)
+    data = read_json(options.data / "train.json.gz")
+    data, held_out = split(data) if options.hold_out else (data, None)
+    sampler = sampler_of(data, languages, config)
+    sampler.by_id = {story["id"]: story for story in data["stories"]}
     batches = BatchesForTwo(sampler, tokenizer, config, teacher_tokenizer=teacher_tokenizer)
     random.seed(config.seed)
     began = time.time()
@@ -206,6 +223,8 @@ def main() -> None:
     torch.save(
         {name: value.half().cpu() for name, value in network.state_dict().items()}, options.out / f"{options.name}.pt"
     )
+    if held_out:
+        figures(network, tokenizer, held_out, languages, f"{options.name} held out")
     rows = figures(network, tokenizer, read_json(options.data / "dev.json.gz"), languages, options.name)
     with gzip.open(options.out / f"{options.name}.json.gz", "wt") as file:
         json.dump({"config": asdict(config), "rows": rows}, file)

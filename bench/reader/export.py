@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 from .evaluate import figures
 from .network import HEADS, ReaderNetwork, network_of, tokenizer_of
-from .train import read_json
+from .held_out import read_json
 
 MARKS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[unused1]", "[unused2]", "[unused3]")
 PART = 15 * 1024 * 1024  # bytes of a file that comes back from a rented machine
@@ -42,12 +42,13 @@ def texts_in(value: Any) -> list[str]:
 
 
 def kept_words(vocabulary: list[str], tokenizer: Any, texts: list[str], limit: int) -> list[int]:
-    """Return the ids to keep, in their order: marks, single letters of ASCII and Chinese, what is no letter, and the
-    most frequent pieces; then those that our texts lack, in the order of the vocabulary."""
+    """Return the ids to keep, in their order: marks, single letters of ASCII and simplified Chinese, what is no letter,
+    and the most frequent pieces; then those that our texts lack, in the order of the vocabulary."""
 
     def is_kept(word: str) -> bool:
         letter = word.removeprefix("##")
-        return len(letter) == 1 and (letter.isascii() or "\u4e00" <= letter <= "\u9fff" or not letter.isalnum())
+        is_han = "\u4e00" <= letter <= "\u9fff" and word == letter and bool(letter.encode("gb2312", "ignore"))
+        return len(letter) == 1 and (letter.isascii() or is_han or not letter.isalnum())
 
     counts: Counter[int] = Counter()
     for encoded in tokenizer.encode_batch(texts, add_special_tokens=False):

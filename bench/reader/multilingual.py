@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from .export import kept_words, texts_in
 from .network import FOUR_BITS, GROUP, SCALE, tokenizer_of
-from .train import read_json
+from .held_out import read_json
 
 PREFIX = "module/bert/"
 POSITIONS = 400

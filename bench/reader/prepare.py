@@ -9,10 +9,12 @@ from __future__ import annotations
 import argparse
 import gzip
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .. import indirect_stories, plain_stories
 from ..reranker import data
@@ -21,7 +23,10 @@ from ..reranker.prepare import cache_of_vectors
 
 TRAINING = Path(__file__).parents[1] / "data"
 PLAIN, INDIRECT = 300, 200  # stories made from templates
+TWICE = "8"  # ends the name of a base whose layers shall stand twice
+FOREIGN = 24  # statements of other stories that are close to a question
 BLOCK = 12  # statements of one list of contrast records
+OURS = ("everyday", "messy", "contrast")
 DEV_STORIES = ("everyday-dev", "messy-dev", "tasks-dev")
 
 
@@ -96,8 +101,32 @@ def pack_base(name: str, jar: Path, out: Path) -> None:
     from ..reranker.quantise import pack
 
     weights, vocabulary = read_jar(jar)
-    np.savez(out / f"{name}.npz", **pack(weights))
+    packed = pack(doubled(weights) if name.endswith(TWICE) else weights)
+    np.savez(out / f"{name}.npz", **packed)
     (out / f"{name}.vocab.txt").write_text("\n".join(vocabulary) + "\n", encoding="utf-8")
+
+
+def add_foreign(stories: list[Any], embed: Any) -> None:
+    """Set `foreign` of each question: the closest statements of other stories."""
+    places = [(story["id"], at) for story in stories for at in range(len(story["messages"]))]
+    owner = np.repeat(np.arange(len(stories)), [len(story["messages"]) for story in stories])
+    vectors = embed([message["text"] for story in stories for message in story["messages"]])
+    for number, story in enumerate(stories):
+        cosines = embed([question["text"] for question in story["questions"]]) @ vectors.T
+        cosines[:, owner == number] = -1
+        for question, row in zip(story["questions"], cosines, strict=True):
+            nearest = np.argpartition(-row, FOREIGN)[:FOREIGN]
+            question["foreign"] = [places[at] for at in nearest]
+
+
+def doubled(weights: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    """Return a base model in which each layer stands twice."""
+    out = {}
+    for name, value in weights.items():
+        layer, _, part = name.partition(".")
+        names = [f"{2 * int(layer) + copy}.{part}" for copy in (0, 1)] if layer.isdigit() else [name]
+        out |= dict.fromkeys(names, value)
+    return out
 
 
 def main() -> None:
@@ -128,6 +157,7 @@ def main() -> None:
         data.add_candidates(story, len(story["messages"]), embed)
         for question in story["questions"]:
             del question["scores"]
+    add_foreign([story for story in [*stories, *answers] if story["source"] in OURS], embed)
     write_json(
         options.out / "train.json.gz",
         {

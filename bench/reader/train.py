@@ -22,6 +22,7 @@ from torch.nn import functional
 from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 
 from .evaluate import figures
+from .held_out import read_json, split
 from .lists import ANSWERS, CHANGES, SUPPORTS, Example, Mix, Sampler
 from .network import HEADS, ReaderNetwork, network_of, padded, pair_ids, tokenizer_of
 
@@ -170,43 +171,6 @@ def train(config: Config, sampler: Sampler, base: Path, tokenizer: Any, say: Any
     return average
 
 
-def split(data: Any) -> tuple[Any, Any]:
-    """Hold out every eighth record of each kind and every eighth story of ours, to choose settings and to calibrate."""
-    ours = [story for story in data["stories"] if story["source"] in ("everyday", "messy")]
-    contrast = [story for story in data["stories"] if story["source"] == "contrast"]
-    held = {id(story) for story in [*ours[::8], *contrast[::8]]}
-    kept = {**data, "stories": [story for story in data["stories"] if id(story) not in held]}
-    out: dict[str, Any] = {
-        "answers": [record for story in contrast[::8] for record in contrast_records(story)],
-        "stories": {"stories": ours[::8]},
-    }
-    for kind in ("changes", "grounding"):
-        out[kind] = data[kind][::8]
-        kept[kind] = [record for at, record in enumerate(data[kind]) if at % 8]
-    return kept, out
-
-
-def contrast_records(story: Any) -> list[Any]:
-    """Return the records that a story of contrasts was made of."""
-    found: dict[int, Any] = {}
-    for question in story["questions"]:
-        message = story["messages"][(question["positive"] or question["stale"])[0]]
-        before = story["messages"][message["previous"]]["text"] if message["previous"] >= 0 else ""
-        record = found.setdefault(
-            question["record"],
-            {"lang": story["language"], "speaker": message["speaker"], "said": message["text"], "before": before}
-            | {"yes": [], "no": []},
-        )
-        asked = {"q": question["text"]} if question["kind"] == "indirect" else question["text"]
-        record["no" if question["kind"] == "no" else "yes"].append(asked)
-    return list(found.values())
-
-
-def read_json(path: Path) -> Any:
-    with gzip.open(path, "rt", encoding="utf-8") as file:
-        return json.load(file)
-
-
 def config_of(kind: type[C], settings: Sequence[str]) -> C:
     """Return a configuration with some `name=value` changed."""
     return replace(kind(), **{name: json.loads(value) for name, _, value in (one.partition("=") for one in settings)})
@@ -230,7 +194,7 @@ def main() -> None:
     parser.add_argument("--name", required=True)
     parser.add_argument("--base", required=True)
     parser.add_argument("--languages", default="en,mixed,zh")
-    parser.add_argument("--hold-out", action="store_true", help="keep every eighth record and story, and score those")
+    parser.add_argument("--hold-out", action="store_true", help="leave out every eighth record and story; score them")
     parser.add_argument("--set", nargs="*", default=[], dest="settings")
     options = parser.parse_args()
     config = config_of(Config, options.settings)
@@ -247,7 +211,9 @@ def main() -> None:
     options.out.mkdir(parents=True, exist_ok=True)
     state = {name: value.half().cpu() for name, value in network.state_dict().items()}
     torch.save(state, options.out / f"{options.name}.pt")
-    dev = held_out or read_json(options.data / "dev.json.gz")
+    if held_out:
+        figures(network, tokenizer, held_out, languages, f"{options.name} held out")
+    dev = read_json(options.data / "dev.json.gz")
     rows = figures(network, tokenizer, dev, languages, options.name)
     with gzip.open(options.out / f"{options.name}.json.gz", "wt") as file:
         json.dump({"config": asdict(config), "rows": rows}, file)
