@@ -123,7 +123,7 @@ async def test_the_setting_turns_it_off(path: Path, builtin: BuiltinEmbedder) ->
         assert not [part for hit in found.hits for part in hit.explanation.evidence if part.name == "reranker"]
         assert (await memory.stats()).reranker is None
         check = next(check for check in (await memory.health()).checks if check.name == "reranker")
-        assert check.ok and "turned off" in (check.problem or "")
+        assert check.ok and "turned off" in (check.detail or "")
 
 
 async def test_without_the_package_everything_works_and_health_says_so(
@@ -135,7 +135,7 @@ async def test_without_the_package_everything_works_and_health_says_so(
         assert "umbrella" in (await memory.search("forgot my umbrella?", user_id="mei")).hits[0].content
         health = await memory.health()
         check = next(check for check in health.checks if check.name == "reranker")
-        assert health.ready and check.ok and "pip install ./rerank" in (check.problem or "")
+        assert health.ready and check.ok and "pip install jiyi-rerank" in (check.detail or "")
 
 
 async def test_a_reranker_of_your_own_decides(path: Path) -> None:

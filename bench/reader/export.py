@@ -19,8 +19,8 @@ import torch
 from torch import Tensor, nn
 
 from .evaluate import figures
-from .network import HEADS, ReaderNetwork, network_of, tokenizer_of
 from .held_out import read_json
+from .network import HEADS, ReaderNetwork, network_of, tokenizer_of
 
 MARKS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[unused1]", "[unused2]", "[unused3]")
 PART = 15 * 1024 * 1024  # bytes of a file that comes back from a rented machine

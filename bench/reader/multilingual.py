@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .export import kept_words, texts_in
-from .network import FOUR_BITS, GROUP, SCALE, tokenizer_of
 from .held_out import read_json
+from .network import FOUR_BITS, GROUP, SCALE, tokenizer_of
 
 PREFIX = "module/bert/"
 POSITIONS = 400

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from jiyi.embed import _encode as encode
+from jiyi.embed.builtin import _encode as encode
 
 from .. import indirect_stories, plain_stories
 from . import data, texts
