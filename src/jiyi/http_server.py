@@ -1,4 +1,4 @@
-"""What the servers and the worker share, without a framework: logs; checks of host, origin and socket; health and
+"""Parts that servers and the worker share, without a framework: logs; checks of host, origin and socket; health and
 metrics of a worker. A page that resolves its own name to this machine (DNS rebinding) sends that name as Host; a page
 of another site sends its own Origin. Both are rejected before the request is parsed."""
 

@@ -150,7 +150,7 @@ RowOutcome = Literal["created", "known", "updated", "unchanged", "skipped"]
 
 
 class RowResult(Value):
-    """What became of a candidate of an `add`."""
+    """Outcome of one candidate of an `add`."""
 
     position: int
     memory_id: str

@@ -59,7 +59,7 @@ async def known_memories(said: Sequence[Said], *, place: Scope, at: datetime, fl
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TakenKeys:
-    """What becomes of candidates whose memory_key a memory has already."""
+    """Outcome of candidates whose memory_key a memory has already."""
 
     rest: tuple[CandidateMemory, ...]  # to be added
     changes: tuple[ChangedMemory, ...] = ()
