@@ -1,0 +1,47 @@
+"""The reader: one small learned model that makes three judgements about texts.
+
+Does a statement answer a question? Does a newer statement end or repeat an older one? Do messages support a memory?
+All calls are plain and cost CPU time: call them in a thread (`threads.run`)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+USER = "user"
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A text to judge, with who said it and the message before it. The user's own words have the speaker "user"."""
+
+    text: str
+    speaker: str = USER
+    before: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Probabilities that a newer statement ends an older one, repeats it, or leaves it as it is."""
+
+    ends: float
+    repeats: float
+    stands: float
+
+
+class Reader(Protocol):
+    """Judges pairs of texts. A pair's result never depends on the pairs it is asked with."""
+
+    @property
+    def id(self) -> str:
+        """Name and version of the model: results of two readers with one id are the same."""
+
+    def answers(self, question: str, passages: Sequence[Passage]) -> list[float]:
+        """Return a logit for each passage: does it answer the question, or bear on the request?"""
+
+    def changes(self, newer: Passage, older: Sequence[Passage]) -> list[Verdict]:
+        """Judge what the newer statement does to each older one."""
+
+    def supports(self, messages: Sequence[Passage], memory: str) -> float:
+        """Return the probability that the messages support the memory."""
