@@ -15,7 +15,7 @@ from jiyi.agents.tools import MemoryTools
 from jiyi.compat.mem0 import AsyncMemory
 from jiyi.server.serve import server_over
 from jiyi.testing import WordEmbedder
-from support import said
+from support import Place, rows_with, said
 
 
 @dataclass(frozen=True)
@@ -150,3 +150,55 @@ async def test_what_is_archived_reaches_no_reader(memory: Memory, tmp_path: Path
     shown = await shown_by(memory, told.question, tmp_path / "notes")
     assert [name for name, text in shown.items() if told.word in text] == []
     assert told.other in await search(memory, told.other)
+
+
+@pytest.mark.parametrize("told", MESSAGES, ids=[told.word for told in MESSAGES])
+async def test_what_is_deleted_is_nowhere_left(memory: Memory, place: Place, tmp_path: Path, told: Told) -> None:
+    await said(memory, told.text)
+    await memory.workspace.sync(user_id="mei")
+    gone = await memory.delete((await fact(memory, told.word)).id, user_id="mei")
+    assert "without these words" in " ".join(gone.notes)
+    [message] = await memory.messages(user_id="mei")
+    assert "[deleted]" in message.text and told.other in message.text
+    shown = await shown_by(memory, told.question, tmp_path / "notes")
+    assert [name for name, text in shown.items() if told.word in text] == []
+    kept = await fact(memory, told.other)
+    assert told.other in await search(memory, told.other)
+    [source] = await memory.sources(kept.id, user_id="mei")
+    assert source.span is not None
+    assert told.other in source.text[slice(*source.span)]
+    assert rows_with(place, told.word) == {}
+
+
+async def test_deleting_with_sources_keeps_the_other_facts_of_a_message(memory: Memory) -> None:
+    await said(memory, "I live in Rome. My dog is called Rex.")
+    await memory.delete((await fact(memory, "Rome")).id, user_id="mei", with_sources=True)
+    assert (await fact(memory, "Rex")).content == "My dog is called Rex."
+
+
+async def test_the_echo_of_an_assistant_is_deleted_too(memory: Memory, place: Place) -> None:
+    talk = [
+        {"role": "user", "content": "My target time is 3:45. I run with my sister Ada."},
+        {"role": "assistant", "content": "A target time of 3:45 is ambitious! Have you booked a hotel in Berlin?"},
+        {"role": "user", "content": "我女儿叫朵朵。我家在十二楼。"},
+        {"role": "assistant", "content": "朵朵是你女儿，真好听的名字。十二楼风景一定不错。"},
+    ]
+    await memory.add(talk, user_id="mei", session_id="s")
+    for word in ("3:45", "朵朵"):
+        await memory.delete((await fact(memory, word)).id, user_id="mei")
+        assert rows_with(place, word) == {}
+    texts = [message.text for message in await memory.messages(user_id="mei")]
+    assert any("Berlin" in text for text in texts) and any("风景" in text for text in texts)
+
+
+async def test_a_history_that_is_sent_again_brings_nothing_back(memory: Memory, place: Place) -> None:
+    talk = [
+        {"id": "m1", "role": "user", "content": "I live in Rome. My dog is called Rex. I was late today, sorry."},
+        {"id": "m2", "role": "assistant", "content": "Noted."},
+    ]
+    await memory.add(talk, user_id="mei", session_id="s")
+    await memory.delete((await fact(memory, "Rome")).id, user_id="mei")
+    before = await search(memory, "dog")
+    await memory.add(talk, user_id="mei", session_id="s")
+    assert rows_with(place, "Rome") == {}
+    assert len(await search(memory, "dog")) == len(before)

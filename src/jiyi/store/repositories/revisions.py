@@ -16,7 +16,7 @@ from ...errors import InvalidInput, VersionConflict
 from ...models import MemoryItem, Revision
 from ..database import Columns, Inserts, Repository, Values, chunks, from_row, reads, writes
 from ..schema.tables import MemoryRow, MemorySourceRow, MessageRow, RelationRow, RevisionRow
-from ..write_set import SCOPE, Change, ChangedMemory, NewMemory, Past
+from ..write_set import SCOPE, Change, ChangedMemory, NewMemory, Past, StoredMemory
 from . import memories
 from .index_entries import INDEX_TABLES, index_values
 from .memories import known_by_hash, memory_row
@@ -130,7 +130,7 @@ def _divide(session: Session, user_id: str, change: Change, inserts: Inserts) ->
     apply_changes(session, user_id, archived, inserts)
 
 
-def insert_statement(inserts: Inserts, whole: Row[*Columns], new: NewMemory, added: Change) -> None:
+def insert_statement(inserts: Inserts, whole: Row[*Columns] | StoredMemory, new: NewMemory, added: Change) -> None:
     """Insert the row of a statement, in the place of the row that it was a part of."""
     own = {
         "tags": list(new.tags),

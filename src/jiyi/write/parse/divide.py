@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from ...ids import identity, new_id
+from ...languages import LANGUAGES, sentences
 from ...languages.terms import tokens
 from ...languages.words import width
 from ...store.repositories.messages import Quotation, RepeatedMessage
@@ -18,7 +19,10 @@ from .statement_spans import Span, statement_spans
 
 LEAST_LEFT = 12  # width of a part of a statement that is worth a row
 REPEATED = 0.6  # share of a statement's words in a memory that repeats it
+ECHOED = 0.75  # share of a memory's words in a sentence that repeats it
+FEWEST_WORDS = 2  # of a memory whose repetitions are looked for
 DATED = "dated"  # key in the data of a message: its text with absolute dates
+_STOP_WORDS = frozenset().union(*(language.stop_words for language in LANGUAGES))
 _EDGES = re.compile(r"^[\W_]*(?:(?:and|but|so)\b[\W_]*)?|[\W_]*(?:\b(?:and|but|so))?[^\w.!?。！？]*$")
 
 
@@ -30,10 +34,35 @@ def division(repeated: RepeatedMessage, rules: KeywordRules) -> Division | None:
     taken = [span for one in repeated.some for span in quoted_spans(one, text, statements)]
     if not any(_overlap(span, (first, last)) for span in taken):
         return None
-    taken += [span_of(one.by, text) for one in repeated.others if _is_verbatim(one)]
-    left = [part for span in statements for part in left_of(text, span, taken)]
-    rows = tuple(statement_row(repeated, text, span, rules) for span in left)
+    rows = statements_left(repeated, taken, rules)
     return Division(memory_id=repeated.row.id, version=repeated.row.version, left=rows)
+
+
+def statements_left(repeated: RepeatedMessage, taken: Sequence[Span], rules: KeywordRules) -> tuple[NewMemory, ...]:
+    """Return rows for the statements of a row without some spans, and without those that other memories have."""
+    text = blank_context(repeated.message.text)
+    whole = span_of(repeated.by, text)
+    taken = [*taken, *(span_of(one.by, text) for one in repeated.others if _is_verbatim(one))]
+    statements = [span for span in statement_spans(text, repeated.message.role) if _overlap(span, whole)]
+    left = [part for span in statements for part in left_of(text, span, taken)]
+    return tuple(statement_row(repeated, text, span, rules) for span in left)
+
+
+def echoes(text: str, contents: Sequence[str]) -> list[Span]:
+    """Return the sentences of a text that repeat one of some memories."""
+    wanted = [words for content in contents if len(words := _content_words(content)) >= FEWEST_WORDS]
+    found = []
+    for start, end in sentences(text) if wanted else ():
+        own = _content_words(text[start:end])
+        if any(len(own & words) >= ECHOED * len(words) for words in wanted):
+            found.append((start, end))
+    return found
+
+
+def _content_words(text: str) -> set[str]:
+    """Return the words of a text that say something, and its Chinese characters one by one."""
+    found = tokens(text)
+    return {word for word in found if (len(word) == 1) == (width(word[0]) > 1) or word.isdigit()} - _STOP_WORDS
 
 
 def span_of(by: Source, text: str) -> Span:
