@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from jiyi import Memory, NotFound
-from jiyi.keep.erase import rewriter
+from jiyi.keep.erase import message_parts, rewriter
 from jiyi.settings import load_settings
 from jiyi.testing import WordEmbedder
 from support import LONG_AGO, ODD_NAMES, Place, contents, dump, file_bytes, rows_with, stored
@@ -185,7 +185,11 @@ async def test_no_scrap_of_deleted_memories_stays_in_the_corners_of_pages(path: 
             some = chance.randint(0, len(alive) // 2)
             going = [memory_id for memory_id, _ in alive[:some]]
             await memory._engine.store.deletions.delete(
-                "mei", going, with_sources=False, rewrite=rewriter(memory._engine.rules)
+                "mei",
+                going,
+                with_sources=False,
+                rewrite=rewriter(memory._engine.rules),
+                parts=message_parts(memory._engine.rules),
             )
             await memory._engine.store.database.scrub(everything=False)
             gone += [word for _, word in alive[:some]]

@@ -261,8 +261,8 @@ class Memory(Areas, Bulk):
     async def delete(self, memory_id: str, *, user_id: str, with_sources: bool = False) -> Deletion:
         """Delete a memory with its history. This cannot be undone.
 
-        Messages that state nothing else go with it; `with_sources` deletes all its messages and what is derived from
-        them alone. What it superseded holds again. Profiles lose its lines; episodes that contain it go too.
+        So are its words in messages, and answers that repeat them; `with_sources` deletes also messages of which it
+        quotes no part. What it superseded holds again. Profiles lose its lines; episodes that contain it go too.
 
             gone = await memory.delete(found.hits[0].id, user_id="mei")
         """

@@ -133,7 +133,7 @@ MaybeId = Annotated[str | None, typer.Argument(metavar="ID", help=MEMORY_ID)]
 FromBackup = Annotated[Path | None, _option("--from", metavar="FILE", help="A backup that replaces the store.")]
 Replace = Annotated[bool, _option("--force", help="With --from: replace a store that is not empty.")]
 Everything = Annotated[bool, _option("--all", help="All data of the user that --user names.")]
-WITH_SOURCES = "Also delete its source messages, and memories derived from them alone."
+WITH_SOURCES = "Also delete source messages of which it quotes no part, and memories derived from them alone."
 WithSources = Annotated[bool, _option("--with-sources", help=WITH_SOURCES)]
 Yes = Annotated[bool, _option("--yes", "-y", help="Do not ask for confirmation.")]
 Embeddings = Annotated[bool, _option("--embeddings", help="Embed all memories with the current embedder.")]

@@ -18,6 +18,7 @@ from ..write.add import MOST_COMPARED
 from ..write.build import Context, stated, statement_hash
 from ..write.change import embed_changes, prepare
 from ..write.index import KeywordRules, embed_entries, index_entry
+from ..write.parse.divide_messages import with_divisions
 from ..write.reconcile import stated_facts
 from . import safe
 from .document import Document, Entry, Prose, bullet_text, exchanged, inserted, marked, parse, rewritten
@@ -108,6 +109,7 @@ async def _changes(
         lambda: [_change(memory, step, rules) for memory, step in zip(memories, steps, strict=True)]
     )
     changes, problem = await embed_changes(changes, memories, embedder)
+    changes = await with_divisions(changes, memories, store=store, embedder=embedder, rules=rules)
     changed = [
         (ChangedMemory(id=step.memory_id, change=change), step.version)
         for step, change in zip(steps, changes, strict=True)

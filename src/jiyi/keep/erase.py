@@ -8,10 +8,14 @@ from ..errors import EmbeddingError
 from ..ids import identity
 from ..index.search_index import SearchIndex
 from ..models import Deletion
-from ..store.repositories.deletions import MESSAGE, Erasure, Held, Rewrite, Rewritten
+from ..store.repositories.deletions import Erasure, Rewrite, Rewritten
+from ..store.repositories.messages import MESSAGE
 from ..store.store import Store
+from ..store.upkeep.held_rows import Held
+from ..store.upkeep.message_words import MessageParts
 from ..text.passages import summarise
 from ..write.index import KeywordRules, embed_each, index_entry
+from ..write.parse.divide import echoes, statements_left
 
 PROFILES = frozenset({"profile", "group_profile"})
 
@@ -26,7 +30,9 @@ async def erase(
     with_sources: bool,
 ) -> Deletion:
     """Delete in one transaction, then embed rewritten memories and scrub free space of the database."""
-    done = await store.deletions.delete(user_id, memory_ids, with_sources=with_sources, rewrite=rewriter(rules))
+    done = await store.deletions.delete(
+        user_id, memory_ids, with_sources=with_sources, rewrite=rewriter(rules), parts=message_parts(rules)
+    )
     return receipt(done, [*await _finish(store, embedder, done), *await store.database.scrub(everything=False)])
 
 
@@ -41,7 +47,11 @@ async def erase_each(
 ) -> dict[str, Deletion]:
     """Do the same with memories of several users, in one transaction."""
     done = await store.deletions.delete_each(
-        wanted, with_sources=with_sources, rewrite=rewriter(rules), all_or_none=all_or_none
+        wanted,
+        with_sources=with_sources,
+        rewrite=rewriter(rules),
+        parts=message_parts(rules),
+        all_or_none=all_or_none,
     )
     notes = {user_id: await _finish(store, embedder, erasure) for user_id, erasure in done.items()}
     left = await store.database.scrub(everything=False)
@@ -51,12 +61,15 @@ async def erase_each(
 async def _finish(store: Store, embedder: Embedder, done: Erasure) -> list[str]:
     """Embed rewritten memories; return notes for the receipt."""
     notes = []
-    if done.rewritten:
+    if changed := [*done.rewritten, *done.divided]:
         try:
-            vectors = await embed_each(embedder, [one.texts for one in done.rewritten])
-            await store.entries.save_vectors(embedder.id, done.rewritten, vectors)
+            vectors = await embed_each(embedder, [one.texts for one in changed])
+            await store.entries.save_vectors(embedder.id, changed, vectors)
         except EmbeddingError as error:
             notes.append(f"rewritten memories have no vectors yet: {error}; run `jiyi reindex --embeddings`")
+    if done.redacted:
+        they = "1 message stays" if done.redacted == 1 else f"{done.redacted:,} messages stay"
+        notes.append(f"{they} without these words, because they state more")
     if done.kept_messages:
         stay = (
             "1 message stays, and searches find it, because it may state more than that"
@@ -84,6 +97,10 @@ def receipt(done: Erasure, notes: Sequence[str]) -> Deletion:
         restored=tuple(done.restored),
         notes=tuple(notes),
     )
+
+
+def message_parts(rules: KeywordRules) -> MessageParts:
+    return MessageParts(left=partial(statements_left, rules=rules), echoes=echoes)
 
 
 def rewriter(rules: KeywordRules) -> Rewrite:

@@ -90,6 +90,8 @@ class Language:
     limit: str = NEVER  # allergic to, I never fly: it matters for requests that do not name it
     own_label: str = NEVER  # Update, As I said: before a colon, they introduce the speaker's own words
     own_thing: str = NEVER  # my new address: before a colon, it names a thing of the speaker's
+    next_thought: str = NEVER  # and my, but I: a sentence without punctuation goes on with another thought
+    no_subject: str = NEVER  # 现在做设计: a sentence whose subject is that of the sentence before
     text_request: str = NEVER  # translate, fix the grammar: what follows is a text to work on
     ending: str = NEVER  # Mochi died, we sold the car; a group that begins with `thing` is what has ended
     ending_words: tuple[str, ...] = ()  # of which every ending has one, in lower case: a quick test

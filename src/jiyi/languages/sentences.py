@@ -41,6 +41,13 @@ def sentences(text: str) -> list[tuple[int, int]]:
     return [span for line in lines for span in _in_line(text, line.start(), line.end(), numbered)]
 
 
+def list_mark(text: str, start: int) -> int:
+    """Return where the text of a list item begins, or the start of the line if it is none."""
+    bullet = _after_bullet(text, start)
+    number = _LIST_NUMBER.match(text, bullet)
+    return number.end() if number else bullet if text[start:bullet].strip() else start
+
+
 def split_sentences(text: str) -> list[str]:
     """Return the sentences that contain a letter or digit."""
     return [text[start:end] for start, end in sentences(text) if any(map(str.isalnum, text[start:end]))]

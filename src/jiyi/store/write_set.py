@@ -139,8 +139,18 @@ class NewMemory:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Division:
+    """The statements that are left of a message's row when others of its statements become rows of their own."""
+
+    memory_id: str  # row that is archived
+    version: int  # if it has another one, nothing is written
+    left: tuple[NewMemory, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """New values for some fields of a memory; `index` is given when its searchable text changes."""
+    """New values for some fields of a memory; `index` is given when its searchable text changes. `divisions`: of the
+    messages that say the same."""
 
     values: dict[str, Any]
     dedupe_hash: str | None = None
@@ -149,6 +159,7 @@ class Change:
     actor: str
     reason: str | None
     at: datetime
+    divisions: tuple[Division, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,6 +24,7 @@ from ..settings import ExtractionSettings
 from ..store.repositories.additions import Start
 from ..store.repositories.change_feed import NEVER
 from ..store.store import Store
+from ..store.upkeep.message_words import DELETED
 from ..store.write_set import NO_EFFECTS, Addition, Effects, NewMemory, NewMessage, Stale, StoredMessage, UnitPart
 from .accept import Accepted, identify, looked_back, message_hashes
 from .build import CONTEXT, Context, derived, request_hash, stated, teller_data, verbatim
@@ -219,8 +220,10 @@ async def _derive_addition(
 
 
 def _verbatims(messages: Sequence[NewMessage], context: Context) -> dict[str, NewMemory]:
-    """Return the verbatim memories, by the id of their message."""
-    return {message.id: memory for message in messages if (memory := verbatim(message, context))}
+    """Return the verbatim memories, by the id of their message; none for a message that is stored without words that
+    were deleted, because nothing of it comes back."""
+    there = [one for one in messages if not (isinstance(one, StoredMessage) and DELETED in one.text)]
+    return {message.id: memory for message in there if (memory := verbatim(message, context))}
 
 
 def _payload(

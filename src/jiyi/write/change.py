@@ -19,6 +19,7 @@ from ..store.write_set import EXTRACTED, STATED, Change, ChangedMemory
 from ..text.passages import summarise
 from .build import statement_hash
 from .index import KeywordRules, embed_entries, index_entry
+from .parse.divide_messages import with_divisions
 
 FOUND_BY = frozenset({"content", "summary", "tags"})  # a change of these changes the index entry
 TIMES = ("occurred_at", "valid_from", "valid_to", "expires_at")
@@ -81,7 +82,8 @@ async def change(
     for attempt in range(TRIES):
         memory = await named(store, user_id, memory_id)
         work = partial(prepare, memory, given, rules, action=action, actor=actor, reason=reason)
-        [prepared], _ = await embed_changes([await asyncio.to_thread(work)], [memory], embedder)
+        changes, _ = await embed_changes([await asyncio.to_thread(work)], [memory], embedder)
+        [prepared] = await with_divisions(changes, [memory], store=store, embedder=embedder, rules=rules)
         # An index entry is that of the text as read; any other change fits every version.
         expected = memory.version if version is None and prepared.index is not None else version
         try:
@@ -123,6 +125,7 @@ async def change_all(
             for memory, fields in zip(memories, given, strict=True)
         ]
         changes, _ = await embed_changes(prepared, memories, embedder)
+        changes = await with_divisions(changes, memories, store=store, embedder=embedder, rules=rules)
         pairs = zip(memories, changes, strict=True)
         try:
             await store.edits.update_all(

@@ -120,6 +120,21 @@ def _degrees(text: str) -> bytes | None:
     return bytes(foreign.degrees)
 
 
+def pasted_lines(text: str) -> list[Span]:
+    """Return the lines of blocks: fenced, quoted, indented, rows of tables, mails, documents and elements."""
+    if _MARK.search(text[:MAX_READ]) is None:
+        return []
+    foreign = _Foreign(text[:MAX_READ])
+    foreign.mark_blocks()
+    lines = (line.span() for line in _LINE.finditer(text[:MAX_READ]) if line[0].strip())
+    return [span for span in lines if _is_foreign(text, foreign.degrees, *span)]
+
+
+def _is_foreign(text: str, degrees: bytearray, start: int, end: int) -> bool:
+    marks = zip(text[start:end], degrees[start:end], strict=True)
+    return all(degree == MARKED or char.isspace() for char, degree in marks)
+
+
 def divide(text: str, start: int, end: int) -> tuple[str, str]:
     """Return the own words in a part of a text, and the foreign ones."""
     own = [(max(start, first), min(end, last)) for first, last in own_words(text) if first < end and last > start]
@@ -153,11 +168,14 @@ class _Foreign:
             self._paragraphs += [(self._lines[numbers[0]][0], self._lines[numbers[-1]][1])] * len(numbers)
 
     def mark(self) -> None:
-        self._mark_blocks()
-        self._mark_documents()
-        self._mark_tags()
+        self.mark_blocks()
         self._mark_quotes()
         self._mark_introduced()
+
+    def mark_blocks(self) -> None:
+        self._mark_marked_lines()
+        self._mark_documents()
+        self._mark_tags()
 
     def _set(self, start: int, end: int, degree: int = MARKED) -> None:
         if end > start:
@@ -169,7 +187,7 @@ class _Foreign:
 
     # -- blocks -------------------------------------------------------------------------------------------------------
 
-    def _mark_blocks(self) -> None:
+    def _mark_marked_lines(self) -> None:
         """Mark fenced blocks, and lines that are marked one by one: quoted, indented, commented, rows of tables."""
         opened: tuple[int, str] | None = None
         for number, (start, end) in enumerate(self._lines):

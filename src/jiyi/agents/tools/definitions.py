@@ -174,12 +174,6 @@ async def update_memory(conversation: Conversation, given: UpdateMemoryInput) ->
     return WrittenMemory.of(changed, "updated")
 
 
-MESSAGES_STAY = (
-    "the messages that it came from stay, and searches find them: forget it permanently to remove those that state"
-    " nothing else"
-)
-
-
 @tool(destructive=True)
 async def forget_memory(conversation: Conversation, given: ForgetMemoryInput) -> WrittenMemory:
     memory = await conversation.get(given.memory_key)
@@ -194,8 +188,6 @@ async def forget_memory(conversation: Conversation, given: ForgetMemoryInput) ->
             actor=conversation.actor,
             reason=given.reason,
         )
-        if memory.source_ids and memory.memory_type != "message":
-            notes = (MESSAGES_STAY,)
     return WrittenMemory.of(memory, "erased" if given.permanently else "archived", notes)
 
 

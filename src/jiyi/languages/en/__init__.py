@@ -73,6 +73,10 @@ ENGLISH = Language(
         r"|says|wrote|read|heard|saw|received|copied|pasted|translated?|told me|was told)\b).{0,200}\bI(?:['’]\w+)? \w"
     ),
     own_thing=r"\W{0,9}(?:my|our)\b(?!.{0,200}\b(?:wrote|writes?|says?|said|texted|told|asked|answered|replied|posted)\b)",
+    no_subject=r"\W{0,3}(?:the (?:\w+ )?ones?|the other|the same|both|neither)\b",
+    next_thought=(
+        r"[,;]? (?=(?:and|but|so|also|oh|anyway|plus)(?: (?:also|then|now|btw|by the way))? (?:i|i['’]\w+|my|we|our)\b)"
+    ),
     text_request=(
         r"(?:^|(?<=[.!?] )|(?<=\n))(?=[^\w\n]{0,9}\w)[^\w\n]{0,9}"
         r"(?:(?:please|pls|plz|kindly|hey|hi|ok|now|can you|could you|would you"

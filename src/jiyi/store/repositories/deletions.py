@@ -1,7 +1,7 @@
 """Permanent deletion. Each function runs inside a transaction and counts the rows that it removes."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session
 from ...errors import NotFound
 from ...ids import erased, new_id
 from ...models import utc_now
-from ..database import Repository, chunks, from_row, writes
+from ..database import Repository, chunks, writes
 from ..schema.columns import METADATA
 from ..schema.tables import (
     ChangeRow,
@@ -26,17 +26,18 @@ from ..schema.tables import (
     UnitRow,
 )
 from ..upkeep.engine_rows import request_erasure
-from ..write_set import COMPRESSED, REST_OF, Change, IndexEntry, StoredMemory, Unembedded
+from ..upkeep.held_rows import Held, from_messages, held_rows
+from ..upkeep.message_words import MessageParts, divide_rows, echoed_words, quoted_words, redact, without_span
+from ..write_set import COMPRESSED, REST_OF, Change, IndexEntry, Unembedded
 from . import job_queue as jobs
 from .change_feed import ERASE, tell
 from .index_entries import insert_index
 from .memories import known_by_hash, memory_rows
-from .messages import delete_messages
+from .messages import MESSAGE, delete_messages
 from .overview_rows import forget_recalls
 from .revisions import bring_back, reopen, revision_values
 
 GROWING = ("profile", "group_profile", "episode")  # made of others: their lines may repeat a deleted memory
-MESSAGE = "message"  # source of memories that repeat a message verbatim
 ACTOR = "jiyi"
 # Names in a receipt.
 PARTS: dict[str, Any] = {
@@ -46,13 +47,6 @@ PARTS: dict[str, Any] = {
     "revisions": RevisionRow,
     "sources": MemorySourceRow,
 }
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Held(StoredMemory):
-    """A memory with the ids of its source messages."""
-
-    messages: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,38 +73,12 @@ class Erasure:
     derived: list[str] = field(default_factory=list)
     rewritten: list[Unembedded] = field(default_factory=list)
     restored: list[str] = field(default_factory=list)
+    divided: list[Unembedded] = field(default_factory=list)  # statements that are left of messages
+    redacted: int = 0  # messages that lost words and state more
     kept_messages: int = 0  # sources that stay because other memories came from them
 
 
 # -- affected memories -----------------------------------------------------------------------------------------------
-
-
-def _held(session: Session, user_id: str, memory_ids: Sequence[str]) -> list[Held]:
-    found: list[Held] = []
-    for some in chunks(list(memory_ids)):
-        memories = session.execute(
-            select(MemoryRow.__table__)
-            .where(MemoryRow.user_id == user_id, MemoryRow.id.in_(some))
-            .order_by(MemoryRow.id)
-        ).all()
-        sources = select(MemorySourceRow.memory_id, MemorySourceRow.message_id).where(
-            MemorySourceRow.user_id == user_id, MemorySourceRow.memory_id.in_(some)
-        )
-        messages: dict[str, set[str]] = {}
-        for memory_id, message_id in session.execute(sources):
-            messages.setdefault(memory_id, set()).add(message_id)
-        found += [from_row(Held, row, messages=frozenset(messages.get(row.id, ()))) for row in memories]
-    return found
-
-
-def _from_messages(session: Session, user_id: str, messages: frozenset[str]) -> list[Held]:
-    found: set[str] = set()
-    for some in chunks(sorted(messages)):
-        statement = select(MemorySourceRow.memory_id).where(
-            MemorySourceRow.user_id == user_id, MemorySourceRow.message_id.in_(some)
-        )
-        found.update(session.scalars(statement))
-    return _held(session, user_id, sorted(found))
 
 
 def _stating_more(session: Session, user_id: str, messages: frozenset[str], gone: Mapping[str, Held]) -> frozenset[str]:
@@ -118,7 +86,7 @@ def _stating_more(session: Session, user_id: str, messages: frozenset[str], gone
     derived = {(one.agent_id, one.group_id) for one in gone.values() if one.source != MESSAGE}
     staying = [
         one
-        for one in _from_messages(session, user_id, messages)
+        for one in from_messages(session, user_id, messages)
         if one.id not in gone and (one.source != MESSAGE or (one.agent_id, one.group_id) not in derived)
     ]
     return frozenset[str]().union(*(one.messages for one in staying))
@@ -128,8 +96,8 @@ def _made_of(session: Session, user_id: str, gone: dict[str, Held], messages: fr
     """Return memories that may contain a removed text: all profiles, and episodes of the same messages."""
     profiles = select(MemoryRow.id).where(MemoryRow.user_id == user_id, MemoryRow.memory_type.in_(GROWING[:2]))
     near = messages.union(*(one.messages for one in gone.values()))
-    episodes = [one for one in _from_messages(session, user_id, near) if one.memory_type == GROWING[2]]
-    found = [*_held(session, user_id, session.scalars(profiles).all()), *episodes]
+    episodes = [one for one in from_messages(session, user_id, near) if one.memory_type == GROWING[2]]
+    found = [*held_rows(session, user_id, session.scalars(profiles).all()), *episodes]
     return [one for one in found if one.id not in gone]
 
 
@@ -155,7 +123,7 @@ def _stand_ins(session: Session, user_id: str, gone: dict[str, Held]) -> list[st
             ).all()
         ]
         new = [memory_id for memory_id in dict.fromkeys(standing) if memory_id not in gone]
-        gone |= {one.id: one for one in _held(session, user_id, new)}
+        gone |= {one.id: one for one in held_rows(session, user_id, new)}
         for some in chunks(new):
             members = select(RelationRow.target_id).where(
                 RelationRow.user_id == user_id, RelationRow.memory_id.in_(some), RelationRow.relation_type == "refines"
@@ -192,7 +160,14 @@ def _rewrite(session: Session, user_id: str, held: Held, left: Rewritten) -> Une
     return Unembedded(user_id=user_id, memory_id=held.id, version=version, texts=texts)
 
 
-def _remove(session: Session, user_id: str, gone: dict[str, Held], messages: frozenset[str], done: Erasure) -> set[str]:
+def _remove(
+    session: Session,
+    user_id: str,
+    gone: dict[str, Held],
+    messages: frozenset[str],
+    redacted: Collection[str],
+    done: Erasure,
+) -> set[str]:
     """Remove the rows; return the messages that were removed with them."""
     ids, now = list(gone), utc_now()
     words = _only_here(session, user_id, ids)
@@ -209,8 +184,8 @@ def _remove(session: Session, user_id: str, gone: dict[str, Held], messages: fro
     session.execute(delete(PackedIndexRow).where(PackedIndexRow.user_id == user_id))
     done.removed["memories"] += len(ids)
     touched = messages.union(*(one.messages for one in gone.values()))
-    needed = {name for one in _from_messages(session, user_id, touched - messages) for name in one.messages}
-    orphans = sorted(messages | (touched - needed))
+    needed = {name for one in from_messages(session, user_id, touched - messages) for name in one.messages}
+    orphans = sorted(messages | (touched - needed - set(redacted)))
     before = _count(session, UnitRow, UnitRow.user_id == user_id)
     delete_messages(session, user_id, orphans)
     done.removed["units"] += before - _count(session, UnitRow, UnitRow.user_id == user_id)
@@ -261,7 +236,7 @@ def _rests(session: Session, user_id: str, reopened: Sequence[str]) -> dict[str,
                 MemoryRow.version == 1,
             )
         ).all()
-    return {one.id: one for one in _held(session, user_id, found)}
+    return {one.id: one for one in held_rows(session, user_id, found)}
 
 
 def _only_here(session: Session, user_id: str, ids: Sequence[str]) -> list[str]:
@@ -299,35 +274,56 @@ def _count(session: Session, table: Any, where: Any) -> int:
 
 
 def _delete(
-    session: Session, user_id: str, memory_ids: Sequence[str], *, with_sources: bool, rewrite: Rewrite
+    session: Session,
+    user_id: str,
+    memory_ids: Sequence[str],
+    *,
+    with_sources: bool,
+    rewrite: Rewrite,
+    parts: MessageParts,
 ) -> Erasure:
-    """Remove memories and all that belongs to them, with the messages that state nothing else. `with_sources` also
-    removes messages that state more, and everything that came from these messages only. What a removed memory had
-    superseded holds again."""
+    """Remove memories and all that belongs to them, and their words from the messages that state more. Of memories that
+    quote no words, the messages that state nothing else go; `with_sources` also removes messages that state more, and
+    everything that came from these messages only. What a removed memory had superseded holds again."""
     done = Erasure()
-    gone = {one.id: one for one in _held(session, user_id, memory_ids)}
+    gone = {one.id: one for one in held_rows(session, user_id, memory_ids)}
     asked = set(gone)
     if not gone:
         return done
-    messages = frozenset[str]().union(*(one.messages for one in gone.values()))
+    own = frozenset[str]().union(*(one.messages for one in gone.values()))
+    words = quoted_words(session, user_id, gone) if own else {}
+    words |= {name: spans for name, spans in echoed_words(session, user_id, gone, parts).items() if name not in own}
+    messages = without_span(session, user_id, asked) if own else own
     if not with_sources:
         messages -= _stating_more(session, user_id, messages, gone)
-    for one in _from_messages(session, user_id, messages):
-        unsupported = one.messages <= messages or bool(one.data.get("joined"))  # joined: it quotes all of its messages
+    left = divide_rows(
+        session, user_id, gone, {name: spans for name, spans in words.items() if name not in messages}, parts
+    )
+    there = from_messages(session, user_id, frozenset(left))
+    staying = [one.messages for one in there if one.id not in gone and one.memory_type not in GROWING]
+    messages |= {name for name, some in left.items() if not some} - frozenset[str]().union(*staying)
+    words = {name: words[name] for name in left if name not in messages}
+    for one in from_messages(session, user_id, messages | frozenset(words)):
+        joined = bool(one.data.get("joined"))  # it quotes all of its messages
+        unsupported = joined or (one.messages <= messages and not one.messages.isdisjoint(messages))
         if one.id not in gone and one.memory_type not in GROWING and unsupported:
             gone[one.id] = one
     again = _stand_ins(session, user_id, gone)
     for held in _made_of(session, user_id, gone, messages):
-        left = rewrite(held, list(gone.values()), messages)
-        if left is None:
+        left_of_it = rewrite(
+            held, list(gone.values()), messages | (words.keys() if held.memory_type == GROWING[2] else set())
+        )
+        if left_of_it is None:
             gone[held.id] = held
-        elif isinstance(left, Rewritten):
-            done.rewritten.append(_rewrite(session, user_id, held, left))
+        elif isinstance(left_of_it, Rewritten):
+            done.rewritten.append(_rewrite(session, user_id, held, left_of_it))
     done.restored = _reopen(session, user_id, gone)
     gone |= _rests(session, user_id, done.restored)
     done.derived = sorted(set(gone) - asked)
-    orphans = _remove(session, user_id, gone, messages, done)
-    done.kept_messages = len({name for one in asked for name in gone[one].messages} - orphans)
+    done.divided = redact(session, user_id, words, {name: left[name] for name in words})
+    done.redacted = len(words)
+    orphans = _remove(session, user_id, gone, messages, words.keys(), done)
+    done.kept_messages = len({name for one in asked for name in gone[one].messages} - orphans - words.keys())
     for memory_id in again:
         if memory_id not in gone and _bring_back(session, user_id, memory_id):
             done.restored.append(memory_id)
@@ -339,12 +335,25 @@ class Deletions(Repository):
 
     @writes
     def delete(
-        self, session: Session, user_id: str, memory_ids: Sequence[str], *, with_sources: bool, rewrite: Rewrite
+        self,
+        session: Session,
+        user_id: str,
+        memory_ids: Sequence[str],
+        *,
+        with_sources: bool,
+        rewrite: Rewrite,
+        parts: MessageParts,
     ) -> Erasure:
-        return _delete(session, user_id, memory_ids, with_sources=with_sources, rewrite=rewrite)
+        return _delete(session, user_id, memory_ids, with_sources=with_sources, rewrite=rewrite, parts=parts)
 
     async def delete_each(
-        self, wanted: Mapping[str, Sequence[str]], *, with_sources: bool, rewrite: Rewrite, all_or_none: bool
+        self,
+        wanted: Mapping[str, Sequence[str]],
+        *,
+        with_sources: bool,
+        rewrite: Rewrite,
+        parts: MessageParts,
+        all_or_none: bool,
     ) -> dict[str, Erasure]:
         """Remove memories of users in one transaction; with `all_or_none` nothing, and `NotFound`, if one does not
         exist."""
@@ -356,7 +365,7 @@ class Deletions(Repository):
                     there = memory_rows(session, user_id, ids)
                     if missing := [memory_id for memory_id in ids if memory_id not in there]:
                         raise NotFound(f"user {user_id!r} has no memory {missing[0]!r}")
-                done[user_id] = _delete(session, user_id, ids, with_sources=with_sources, rewrite=rewrite)
+                done[user_id] = _delete(session, user_id, ids, with_sources=with_sources, rewrite=rewrite, parts=parts)
             return done
 
         return await self._database.write(list(wanted), work)

@@ -164,7 +164,9 @@ _PASSAGES = select(_vector.memory_id, type_coerce(_vector.vector, LargeBinary)).
 )
 _KEYWORDS = select(_keyword.keyword).where(_keyword.user_id == _USER, _keyword.memory_id.in_(_IDS))
 _SOURCES = select(_source.message_id).where(_source.user_id == _USER, _source.memory_id.in_(_IDS))
-_ALL_SOURCES = select(_source.message_id, _source.memory_id).where(_source.user_id == _USER)
+_ALL_SOURCES = select(_source.message_id, _source.memory_id, _source.span_start, _source.span_end).where(
+    _source.user_id == _USER
+)
 _FROM_SOURCES = _ALL_SOURCES.where(_source.message_id.in_(_IDS))
 _ALL_KINDS = select(_memory.id, _memory.memory_type, _memory.source, _memory.superseded_by).where(
     _memory.user_id == _USER, _memory.status == "active"
@@ -210,7 +212,7 @@ def links_of(session: Session, user_id: str, ids: Sequence[str]) -> list[Link]:
     with the ids."""
     sources = dict.fromkeys(source for (source,) in _found(session, _SOURCES, user_id, ids))
     told = _found(session, _FROM_SOURCES, user_id, list(sources))
-    return _linked(told, _found(session, _KINDS, user_id, sorted({memory_id for _, memory_id in told})))
+    return _linked(told, _found(session, _KINDS, user_id, sorted({memory_id for _, memory_id, *_ in told})))
 
 
 def _changed_links(session: Session, user_id: str, rows: Sequence[IndexRow]) -> list[Link]:
@@ -232,16 +234,22 @@ def _linked(told: Iterable[Sequence[Any]], kinds: Iterable[Sequence[Any]]) -> li
             messages.add(memory_id)
         if origin == EXTRACTED and memory_type not in GATHERED:
             successors[memory_id] = successor
-    by_source: defaultdict[str, set[str]] = defaultdict(set)
-    for source, memory_id in told:
-        by_source[source].add(memory_id)
+    by_source: defaultdict[str, dict[str, tuple[int | None, int | None]]] = defaultdict(dict)
+    for source, memory_id, *span in told:
+        by_source[source][memory_id] = span[0], span[1]
     pairs = {
         (derived, message)
         for together in by_source.values()
-        for derived in together & successors.keys()
-        for message in together & messages
+        for derived in together.keys() & successors.keys()
+        for message in together.keys() & messages
+        if _overlap(*together[derived], *together[message])
     }
     return [(derived, message, successors[derived]) for derived, message in sorted(pairs)]
+
+
+def _overlap(start: int | None, end: int | None, first: int | None, last: int | None) -> bool:
+    """Return True if two spans of a message have a character in common; without a position, a span is all of it."""
+    return start is None or end is None or first is None or last is None or (start < last and first < end)
 
 
 def _index_row(*values: Any) -> IndexRow:

@@ -13,8 +13,9 @@ from ...models import MessagePage, SourceMessage
 from ...scope import Scope
 from ..database import PAGE_SIZE, Repository, chunks, from_row, reads
 from ..schema.tables import MemoryRow, MemorySourceRow, MessageRow, UnitMessageRow, UnitRow
-from ..write_set import SCOPE, Addition, StoredMessage
+from ..write_set import SCOPE, Addition, Source, StoredMemory, StoredMessage
 
+MESSAGE = "message"  # source of memories that repeat a message, or a statement of it, verbatim
 AT_ONCE = 200  # messages of one statement
 PAGE_PART = 100  # messages of a page that are read at once
 
@@ -106,8 +107,95 @@ def _named(session: Session, statement: Select[Any], user_id: str, values: Seque
     return [message for some in named for message in some]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quotation:
+    """A memory derived from a message, and the words of the message that it quotes."""
+
+    memory_id: str
+    content: str
+    data: dict[str, Any]
+    by: Source
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RepeatedMessage:
+    """A row that repeats a message, and the memories derived from the message: some of them, and all others."""
+
+    row: StoredMemory
+    by: Source
+    message: StoredMessage
+    some: tuple[Quotation, ...]
+    others: tuple[Quotation, ...]
+
+
+def repeated_messages(session: Session, user_id: str, memory_ids: Sequence[str]) -> list[RepeatedMessage]:
+    """Return the active rows of the messages that some memories came from."""
+    asked = select(MemorySourceRow.message_id).join(MemoryRow, _OF_MEMORY).where(MemoryRow.source != MESSAGE)
+    names = {
+        name
+        for some in chunks(list(memory_ids))
+        for name in session.scalars(asked.where(MemoryRow.user_id == user_id, MemoryRow.id.in_(some)))
+    }
+    found = rows_of_messages(session, user_id, sorted(names), memory_ids)
+    return [one for one in found if one.row.status == "active" and one.row.valid_to is None]
+
+
+_OF_MEMORY = and_(MemoryRow.user_id == MemorySourceRow.user_id, MemoryRow.id == MemorySourceRow.memory_id)
+
+
+def rows_of_messages(
+    session: Session, user_id: str, names: Sequence[str], memory_ids: Sequence[str]
+) -> list[RepeatedMessage]:
+    """Return the rows that repeat messages, in any state; `memory_ids`: those among the derived that count as some."""
+    messages = {message.id: message for message in _named(session, _BY_ID, user_id, names)}
+    rows: list[tuple[StoredMemory, Source]] = []
+    quotations: dict[str, list[Quotation]] = defaultdict(list)
+    spans = (MemorySourceRow.message_id, MemorySourceRow.span_start, MemorySourceRow.span_end)
+    told = select(MemoryRow.__table__, *spans).join(MemorySourceRow, _OF_MEMORY).order_by(MemoryRow.id)
+    for some in chunks(names):
+        for row in session.execute(told.where(MemoryRow.user_id == user_id, MemorySourceRow.message_id.in_(some))):
+            by = Source(message_id=row.message_id, start=row.span_start, end=row.span_end)
+            if row.source == MESSAGE:
+                rows.append((from_row(StoredMemory, row), by))
+            else:
+                quotations[by.message_id].append(Quotation(memory_id=row.id, content=row.content, data=row.data, by=by))
+    wanted = frozenset(memory_ids)
+    return [
+        RepeatedMessage(
+            row=row,
+            by=by,
+            message=messages[by.message_id],
+            some=tuple(one for one in quotations[by.message_id] if one.memory_id in wanted),
+            others=tuple(one for one in quotations[by.message_id] if one.memory_id not in wanted),
+        )
+        for row, by in rows
+    ]
+
+
+def spoken_after(session: Session, user_id: str, names: Sequence[str], most: int) -> list[StoredMessage]:
+    """Return what assistants said in the sessions of some messages after the first of these."""
+    first = select(func.min(MessageRow.id)).where(MessageRow.user_id == user_id, MessageRow.id.in_(names))
+    there = select(MessageRow.session_id).where(MessageRow.user_id == user_id, MessageRow.id.in_(names))
+    since = session.scalar(first)
+    if since is None:
+        return []
+    later = select(MessageRow.id).where(
+        MessageRow.user_id == user_id,
+        MessageRow.session_id.in_(there),
+        MessageRow.role == "assistant",
+        MessageRow.id > since,
+    )
+    ids = session.scalars(later.order_by(MessageRow.id).limit(most)).all()
+    return _named(session, _BY_ID, user_id, ids)
+
+
 class Messages(Repository):
     """Messages, verbatim."""
+
+    @reads
+    def repeated(self, session: Session, user_id: str, memory_ids: Sequence[str]) -> list[RepeatedMessage]:
+        """Return the active rows of the messages that some memories came from."""
+        return repeated_messages(session, user_id, memory_ids)
 
     @reads
     def tail(self, session: Session, place: Scope, limit: int, *, before: str | None = None) -> list[StoredMessage]:

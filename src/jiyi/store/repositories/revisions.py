@@ -4,7 +4,7 @@ its messages were added."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from types import SimpleNamespace
 from typing import Any
@@ -15,8 +15,8 @@ from sqlalchemy.orm import Session
 from ...errors import InvalidInput, VersionConflict
 from ...models import MemoryItem, Revision
 from ..database import Columns, Inserts, Repository, Values, chunks, from_row, reads, writes
-from ..schema.tables import MemoryRow, MessageRow, RelationRow, RevisionRow
-from ..write_set import Change, ChangedMemory, Past
+from ..schema.tables import MemoryRow, MemorySourceRow, MessageRow, RelationRow, RevisionRow
+from ..write_set import SCOPE, Change, ChangedMemory, NewMemory, Past, StoredMemory
 from . import memories
 from .index_entries import INDEX_TABLES, index_values
 from .memories import known_by_hash, memory_row
@@ -109,6 +109,57 @@ def apply_changes(
         inserts.add_tables(index_values(user_id, memory_id, index))
     inserts.add(RevisionRow, revisions)
     inserts.tell(user_id, [row.id for row, _ in changes], "update")
+    for _, change in changes:
+        if change.divisions:
+            _divide(session, user_id, change, inserts)
+
+
+def _divide(session: Session, user_id: str, change: Change, inserts: Inserts) -> None:
+    """Archive the rows of messages, and insert what is left of them."""
+    there = memories.memory_rows(session, user_id, [one.memory_id for one in change.divisions])
+    reason = "a statement of it was changed"
+    archive = Change(values={"status": "archived"}, action="archive", actor=change.actor, reason=reason, at=change.at)
+    archived = []
+    for one in change.divisions:
+        row = there.get(one.memory_id)
+        if row is None or row.version != one.version:
+            raise VersionConflict(one.memory_id, one.version, 0 if row is None else row.version)
+        archived.append((row, archive))
+        for new in one.left:
+            insert_statement(inserts, row, new, replace(archive, action="add"))
+    apply_changes(session, user_id, archived, inserts)
+
+
+def insert_statement(inserts: Inserts, whole: Row[*Columns] | StoredMemory, new: NewMemory, added: Change) -> None:
+    """Insert the row of a statement, in the place of the row that it was a part of."""
+    own = {
+        "tags": list(new.tags),
+        "near_hash": new.index.near_hash,
+        "version": 1,
+        "access_count": 0,
+        "last_accessed_at": None,
+        "created_at": new.created_at or added.at,
+        "updated_at": added.at,
+        **{name: getattr(whole, name) for name in ("user_id", *SCOPE)},
+    }
+    columns = MemoryRow.__table__.columns.keys()
+    inserts.add(MemoryRow, [own | {name: getattr(new, name) for name in columns if name not in own}])
+    inserts.add_tables(index_values(whole.user_id, new.id, new.index))
+    inserts.add(
+        MemorySourceRow,
+        (
+            {
+                "user_id": whole.user_id,
+                "memory_id": new.id,
+                "message_id": source.message_id,
+                "span_start": source.start,
+                "span_end": source.end,
+            }
+            for source in new.sources
+        ),
+    )
+    inserts.add(RevisionRow, [revision_values(whole.user_id, new.id, 1, replace(added, reason=new.reason), None)])
+    inserts.tell(whole.user_id, [new.id], "add")
 
 
 def _new_values(change: Change) -> Values:

@@ -8,6 +8,7 @@ from datetime import datetime
 from sqlalchemy import ColumnElement, and_, delete, func, insert, or_, select, update
 from sqlalchemy.orm import Session
 
+from ...errors import VersionConflict
 from ..database import Inserts, Repository, chunks, from_row, reads, writes
 from ..repositories.additions import add_memories
 from ..repositories.change_feed import check_epoch, last_erasure
@@ -88,7 +89,10 @@ def apply_work(session: Session, work: FileWork) -> None:
     changes = [(changed.id, replace(changed.change, dedupe_hash=own.get(changed.id))) for changed, _ in work.changes]
     inserts = Inserts()
     changed_rows = [(there[memory_id], change) for memory_id, change in changes]
-    apply_changes(session, work.user_id, changed_rows, inserts)
+    try:
+        apply_changes(session, work.user_id, changed_rows, inserts)
+    except VersionConflict:  # of a message that says the same
+        raise Stale from None
     inserts.run(session)
     for addition in work.additions:
         if _there(session, work.user_id, addition.memories):

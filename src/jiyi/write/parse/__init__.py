@@ -1,0 +1,1 @@
+"""Division of messages into statements."""

@@ -1,0 +1,148 @@
+"""Division of a message's row when one of its statements is edited, archived, ended or deleted: the others follow as
+rows of their own, so that no reader gets the old words from the message as a whole."""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from ...ids import identity, new_id
+from ...languages import LANGUAGES, sentences
+from ...languages.terms import tokens
+from ...languages.words import width
+from ...store.repositories.messages import Quotation, RepeatedMessage
+from ...store.write_set import Division, NewMemory, Source
+from ...text.fence import blank_context
+from ...text.passages import summarise
+from ..extract import with_dates_of
+from ..index import KeywordRules, index_entry
+from .statement_spans import Span, statement_spans
+
+LEAST_LEFT = 12  # width of a part of a statement that is worth a row
+REPEATED = 0.6  # share of a statement's words in a memory that repeats it
+ECHOED = 0.75  # share of a memory's words in a sentence that repeats it
+FEWEST_WORDS = 2  # of a memory whose repetitions are looked for
+DATED = "dated"  # key in the data of a message: its text with absolute dates
+_STOP_WORDS = frozenset().union(*(language.stop_words for language in LANGUAGES))
+_EDGES = re.compile(r"^[\W_]*(?:(?:and|but|so)\b[\W_]*)?|[\W_]*(?:\b(?:and|but|so))?[^\w.!?。！？]*$")
+
+
+def division(repeated: RepeatedMessage, rules: KeywordRules) -> Division | None:
+    """Return what is left of a row without the words of some memories; None if it does not repeat them."""
+    text = blank_context(repeated.message.text)
+    first, last = span_of(repeated.by, text)
+    statements = [span for span in statement_spans(text, repeated.message.role) if _overlap(span, (first, last))]
+    taken = [span for one in repeated.some for span in quoted_spans(one, text, statements)]
+    if not any(_overlap(span, (first, last)) for span in taken):
+        return None
+    rows = statements_left(repeated, taken, rules)
+    return Division(memory_id=repeated.row.id, version=repeated.row.version, left=rows)
+
+
+def statements_left(repeated: RepeatedMessage, taken: Sequence[Span], rules: KeywordRules) -> tuple[NewMemory, ...]:
+    """Return rows for the statements of a row without some spans, and without those that other memories have."""
+    text = blank_context(repeated.message.text)
+    whole = span_of(repeated.by, text)
+    taken = [*taken, *(span_of(one.by, text) for one in repeated.others if _is_verbatim(one))]
+    statements = [span for span in statement_spans(text, repeated.message.role) if _overlap(span, whole)]
+    left = [part for span in statements for part in left_of(text, span, taken)]
+    return tuple(statement_row(repeated, text, span, rules) for span in left)
+
+
+def echoes(text: str, contents: Sequence[str]) -> list[Span]:
+    """Return the sentences of a text that repeat one of some memories."""
+    wanted = [words for content in contents if len(words := _content_words(content)) >= FEWEST_WORDS]
+    found = []
+    for start, end in sentences(text) if wanted else ():
+        own = _content_words(text[start:end])
+        if any(len(own & words) >= ECHOED * len(words) for words in wanted):
+            found.append((start, end))
+    return found
+
+
+def _content_words(text: str) -> set[str]:
+    """Return the words of a text that say something, and its Chinese characters one by one."""
+    found = tokens(text)
+    return {word for word in found if (len(word) == 1) == (width(word[0]) > 1) or word.isdigit()} - _STOP_WORDS
+
+
+def span_of(by: Source, text: str) -> Span:
+    """Return the span that a source names; that of the whole text if it names none."""
+    return by.start or 0, len(text) if by.end is None else by.end
+
+
+def quoted_spans(one: Quotation, text: str, statements: Sequence[Span]) -> list[Span]:
+    """Return the spans of a message that a memory repeats: the one that it names, or the statements with its words."""
+    if one.by.start is not None:
+        return [span_of(one.by, text)]
+    words = set(tokens(one.content))
+    return [span for span in statements if _shared(text[slice(*span)], words) >= REPEATED]
+
+
+def _shared(statement: str, words: set[str]) -> float:
+    own = set(tokens(statement))
+    return len(own & words) / len(own) if own else 0.0
+
+
+def _is_verbatim(one: Quotation) -> bool:
+    """Return True for a memory in the words of its message, which needs no other row."""
+    return one.by.start is not None and str(one.data.get("extractor", "")).startswith("builtin")
+
+
+def left_of(text: str, span: Span, taken: Iterable[Span]) -> list[Span]:
+    """Return the parts of a statement that are not taken, without those that say nothing."""
+    overlapping = sorted(one for one in taken if _overlap(one, span))
+    if not overlapping:
+        return [span]
+    left = []
+    begin = span[0]
+    for start, end in [*overlapping, (span[1], span[1])]:
+        if start > begin:
+            left.append(_trimmed(text, begin, start))
+        begin = max(begin, end)
+    return [(start, end) for start, end in left if width(text[start:end]) >= LEAST_LEFT]
+
+
+def _trimmed(text: str, start: int, end: int) -> Span:
+    edges = [found.span() for found in _EDGES.finditer(text[start:end])]
+    if not edges:
+        return start, end
+    before = edges[0][1] if edges[0][0] == 0 else 0
+    after = edges[-1][0] if edges[-1][1] == end - start and edges[-1][0] >= before else end - start
+    return start + before, start + after
+
+
+def _overlap(one: Span, other: Span) -> bool:
+    return one[0] < other[1] and other[0] < one[1]
+
+
+def statement_row(repeated: RepeatedMessage, text: str, span: Span, rules: KeywordRules) -> NewMemory:
+    """Return the row of one statement of a message."""
+    row, memory_id = repeated.row, new_id()
+    content = text[slice(*span)]
+    dated = with_dates_of(content, repeated.message.sent_at)
+    data = {name: value for name, value in row.data.items() if name != DATED}
+    data |= {DATED: dated} if dated != content else {}
+    summary = summarise(content)
+    return NewMemory(
+        id=memory_id,
+        memory_key=memory_id,
+        memory_type=row.memory_type,
+        layer=row.layer,
+        content=content,
+        summary=summary,
+        data=data,
+        metadata=row.metadata,
+        importance=row.importance,
+        confidence=row.confidence,
+        tags=row.tags,
+        dedupe_hash=identity("a statement of", row.dedupe_hash, str(span)),
+        occurred_at=row.occurred_at,
+        valid_from=row.valid_from,
+        expires_at=row.expires_at,
+        source=row.source,
+        trust=row.trust,
+        sources=(replace(repeated.by, start=span[0], end=span[1]),),
+        created_at=row.created_at,
+        reason="another statement of the message was changed",
+        index=index_entry(content, summary, row.tags, data, rules),
+    )
