@@ -218,6 +218,27 @@ def test_an_example_runs_and_says_something(
     assert (tmp_path / "example.db").is_file()
 
 
+PROGRAMS = {
+    "chat_loop": ("allergic to peanuts", "去上海", "stored: 8 messages"),
+    "fastapi_app": ("{'created': 1}", "['I am allergic to peanuts']"),
+    "csv_import": ("['created', 'created']", "['unchanged', 'updated', 'created']", "The canteen opens at 12:00"),
+    "agent_with_tools": ("save_memory(", "(0.99, fact, 2", "list_memories(", "I do not know."),
+    "scheduled_maintenance": ("jobs done: 0", "of 1 memories", "backups kept: 1"),
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.usefixtures("clean_place")
+def test_a_program_of_production_does_what_it_says(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", [name, str(tmp_path / "example.db")])
+    runpy.run_path(str(ROOT / "examples" / f"{name}.py"), run_name="__main__")
+    printed = capfd.readouterr().out
+    for expected in PROGRAMS[name]:
+        assert expected in printed
+
+
 @pytest.mark.usefixtures("clean_place")
 def test_the_chat_example_answers_sensibly(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "argv", ["chat_with_memory.py", "chat.db"])

@@ -80,7 +80,8 @@ async def test_engines_follow_every_change(
 
     monkeypatch.setattr(EngineSearch, "gather", spy)
     async with open_with(place, engine_settings(engine_urls)) as memory:
-        tea = (await memory.add("Mei likes green tea", user_id="mei", tags=["drink"])).memories[0]
+        green = {"colour": "green", "rank": 4}
+        tea = (await memory.add("Mei likes green tea", user_id="mei", tags=["drink"], metadata=green)).memories[0]
         said = [{"role": "user", "content": "我喜欢喝咖啡", "name": "梅"}, {"role": "user", "content": "在柏林住"}]
         await memory.add(said, user_id="mei", session_id="s1")
         await memory.add("Bo likes tea too", user_id="bo")
@@ -90,7 +91,9 @@ async def test_engines_follow_every_change(
         assert contents(await memory.search("咖啡", user_id="mei"))[0] == "我喜欢喝咖啡"
         assert contents(await memory.search("tea", user_id="mei", tags=["drink"])) == ["Mei likes green tea"]
         assert not (await memory.search("tea", user_id="mei", session_id="s1", search_mode="keyword")).hits
-        assert searched == [True] * 4
+        for wanted, expected in (({"rank": {"gt": 3}}, ["Mei likes green tea"]), ({"colour": "red"}, [])):
+            assert contents(await memory.search("tea", user_id="mei", metadata=wanted)) == expected
+        assert searched == [True] * 6
 
         # Before the engines know of a change, it is read from the store.
         await memory.update(tea.id, user_id="mei", content="Mei likes black tea")

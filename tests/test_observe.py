@@ -14,6 +14,7 @@ import pytest
 from jiyi import Memory
 from jiyi.embed import Vectors
 from jiyi.testing import WordEmbedder
+from rest import running
 from support import Place
 
 CARELESS = """
@@ -109,6 +110,18 @@ class SlowFor(WordEmbedder):
         if any(self._word in text for text in texts):
             await self.gate.wait()
         return await super().embed_documents(texts)
+
+
+async def test_the_context_of_a_client_waits_for_a_late_turn(path: Path) -> None:
+    embedder = SlowFor("peanuts")
+    with running(path, embedder=embedder) as server:
+        async with Memory.open(server.url) as memory:
+            await memory.observe("I am allergic to peanuts", user_id="mei")
+            assert (await memory.usage.observed()).waiting == 1
+            waiting = asyncio.create_task(memory.context("what am I allergic to?", user_id="mei"))
+            await asyncio.sleep(0.2)
+            server._loop.call_soon_threadsafe(embedder.gate.set)
+            assert "peanuts" in await waiting
 
 
 async def test_slow_turns_of_one_user_hold_up_neither_the_chat_nor_others(path: Path) -> None:

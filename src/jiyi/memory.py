@@ -298,9 +298,9 @@ class Memory(Areas, Bulk):
     ) -> SearchResult:
         """Search memories: `hybrid` (the default), `keyword` or `semantic`.
 
-        Filters: `session_id`, `agent_id`, `group_id`, `memory_types`, `layers`, `tags` (any of those named),
-        `time_range` or `time_range_days` (when it happened), `as_of` (valid at that time), `min_trust` (by default
-        `search.min_trust`). They apply in every mode and before the limit. `asked_at` replaces the current time.
+        Filters: `session_id`, `agent_id`, `group_id`, `memory_types`, `layers`, `tags` (any), `time_range` or
+        `time_range_days`, `as_of` (valid then), `min_trust`, `metadata` (by key a value, `{"in": [1, 2]}` or
+        `{"gte": 1, "lt": 5}`). They apply in every mode and before the limit. `asked_at` replaces the current time.
         `radius` is the least similarity (cosine) of hits that are found by their meaning.
 
             found = await memory.search("咖啡", user_id="mei", limit=3, explain=True)

@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import wraps
 from types import SimpleNamespace
-from typing import Any, NoReturn, Self, TypedDict, TypeVar, get_args, get_type_hints
+from typing import Any, Literal, NoReturn, Self, TypedDict, TypeVar, get_args, get_type_hints
 
 from pydantic import JsonValue
 
 from . import validation
+from .errors import InvalidInput
 from .languages.words import normalise
 from .memory_types import Layer
 from .models import Status, Unset, utc_now
@@ -19,6 +20,11 @@ from .models import Status, Unset, utc_now
 T = TypeVar("T")
 TimeRange = tuple[datetime | None, datetime | None]
 Lifetimes = tuple[tuple[str, timedelta], ...]
+Scalar = str | int | float | bool | None
+
+MAX_CONDITIONS = 50  # on metadata
+MAX_VALUES = 500  # of one condition
+MAX_NUMBER = 2**53  # up to here every database compares numbers exactly
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +50,7 @@ class Filters(TypedDict, total=False):
     time_range_days: int | None  # the same, counted back from now
     as_of: datetime | None  # valid at that time
     min_trust: float | None
+    metadata: Mapping[str, JsonValue] | None  # {"project": "apollo", "rating": {"gte": 4}}; all must hold
 
 
 class Changes(TypedDict, total=False):
@@ -62,6 +69,57 @@ class Changes(TypedDict, total=False):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MetadataCondition:
+    """A condition on the value of one key. A value matches values of its own kind only; numbers are one kind."""
+
+    key: str
+    operator: Literal["in", "gt", "gte", "lt", "lte"]
+    values: tuple[Scalar, ...]  # one, if the operator is a range
+
+    @property
+    def is_range(self) -> bool:
+        return self.operator != "in"
+
+    @classmethod
+    def parse_all(cls, argument: str, given: object) -> tuple[Self, ...]:
+        """Check conditions as callers write them: a value, or an object of operators, for each key."""
+        if not isinstance(given, Mapping):
+            raise InvalidInput(argument, "must be an object, such as {'project': 'apollo', 'rating': {'gte': 4}}")
+        found: list[Self] = []
+        for key, wanted in sorted(validation.json_object(argument, dict(given)).items()):
+            operators = wanted if isinstance(wanted, dict) else {"eq": wanted}
+            if not operators:
+                raise InvalidInput(f"{argument}.{key}", f"has no operator; {', '.join(OPERATORS)} are known")
+            found += [cls._parse(f"{argument}.{key}", key, name, value) for name, value in sorted(operators.items())]
+        if len(found) > MAX_CONDITIONS:
+            raise InvalidInput(argument, f"has {len(found):,} conditions; the limit is {MAX_CONDITIONS}")
+        return tuple(found)
+
+    @classmethod
+    def _parse(cls, argument: str, key: str, operator: str, value: JsonValue) -> Self:
+        if operator not in OPERATORS:
+            raise InvalidInput(argument, f"has the operator {operator!r}; {', '.join(OPERATORS)} are known")
+        if operator == "in" and not isinstance(value, list):
+            raise InvalidInput(argument, f"`in` needs a list, not {value!r}")
+        values = value if operator == "in" and isinstance(value, list) else [value]
+        if len(values) > MAX_VALUES:
+            raise InvalidInput(argument, f"has {len(values):,} values; the limit is {MAX_VALUES}")
+        is_range = operator not in ("eq", "in")
+        for one in values:
+            if isinstance(one, (list, dict)):
+                raise InvalidInput(argument, f"compares with {one!r}: use a text, a number, a boolean or null")
+            if is_range and (one is None or isinstance(one, bool)):
+                raise InvalidInput(argument, f"`{operator}` needs a number or a text, not {one!r}")
+            if isinstance(one, (int, float)) and abs(one) > MAX_NUMBER:
+                raise InvalidInput(argument, f"compares with {one!r}; numbers go up to 2**53: use texts instead")
+        scalars = tuple(one for one in values if not isinstance(one, (list, dict)))
+        return cls(key=key, operator=operator if is_range else "in", values=scalars)  # type: ignore[arg-type]
+
+
+OPERATORS = ("eq", "in", "gt", "gte", "lt", "lte")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Filter(Scope):
     """Validated filters. None does not restrict."""
 
@@ -76,6 +134,7 @@ class Filter(Scope):
     lifetimes: Lifetimes = ()  # by type, for memories without an expiry of their own
     status: Status = "active"
     min_trust: float = 0.0
+    metadata: tuple[MetadataCondition, ...] = ()
 
     @classmethod
     def parse(
@@ -94,6 +153,7 @@ class Filter(Scope):
         asked_at: datetime | None = None,
         status: Status = "active",
         min_trust: float | None = None,
+        metadata: Mapping[str, JsonValue] | None = None,
         lifetimes: Lifetimes = (),
         with_messages: bool = True,
     ) -> Self:
@@ -114,6 +174,7 @@ class Filter(Scope):
             now=now,
             status=validation.status("status", status),
             min_trust=0.0 if min_trust is None else validation.share("min_trust", min_trust),
+            metadata=() if metadata is None else MetadataCondition.parse_all("metadata", metadata),
             lifetimes=lifetimes,
         )
 

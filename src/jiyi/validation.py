@@ -132,6 +132,15 @@ def json_object(argument: str, value: object) -> dict[str, JsonValue]:
     return found
 
 
+def json_text(argument: str, value: str) -> dict[str, JsonValue]:
+    """Read an object from JSON."""
+    try:
+        parsed = json.loads(value)
+    except (ValueError, RecursionError) as error:
+        raise InvalidInput(argument, f"is not JSON ({error})") from None
+    return json_object(argument, parsed)
+
+
 def memory_data(argument: str, value: object) -> dict[str, JsonValue]:
     """Check the `data` of a memory: names of people and roles in it are text."""
     found = json_object(argument, value)

@@ -81,6 +81,8 @@ Explain = Annotated[bool, _option("--explain", "-x", help="Explain every score."
 MinScore = Annotated[float, _option("--min-score", metavar="0..1", help="Minimum score.")]
 MIN_TRUST = "Minimum trust."
 MinTrust = Annotated[float | None, _option("--min-trust", metavar="0..1", help=MIN_TRUST)]
+CONDITIONS = """Only memories with this metadata, such as '{"project": "apollo", "rating": {"gte": 4}}'."""
+Conditions = Annotated[str | None, _option("--metadata", metavar="JSON", help=CONDITIONS)]
 KEYWORDS = "A keyword, instead of those found in QUERY; repeatable."
 Keywords = Annotated[list[str] | None, _option("--keyword", metavar="WORD", help=KEYWORDS)]
 Types = Annotated[list[str] | None, _option("--type", metavar="TYPE", help="Only memories of this type; repeatable.")]

@@ -24,6 +24,7 @@ def search(
     explain: opt.Explain = False,
     min_relevance_score: opt.MinScore = 0.0,
     min_trust: opt.MinTrust = None,
+    metadata: opt.Conditions = None,
     keywords: opt.Keywords = None,
     memory_types: opt.Types = None,
     layers: opt.Layers = None,
@@ -45,7 +46,7 @@ def search(
     $ jiyi search 出差 --type task --since 2025-05-01 --until 2025-06-01
     $ jiyi search "where does Mei live" --as-of 2023-01-01
     """
-    arguments = _with_time_range(dict(locals()))
+    arguments = _filters(dict(locals()))
     from .render import explanations, hits_table
 
     async def run(memory: Memory, user_id: str) -> tuple[SearchResult, str]:
@@ -60,8 +61,9 @@ def search(
         show(found, explanations if explain else hits_table)
 
 
-def _with_time_range(given: dict[str, Any]) -> dict[str, Any]:
-    """Replace `since` and `until` by the argument `time_range` of the engine."""
+def _filters(given: dict[str, Any]) -> dict[str, Any]:
+    """Replace `since` and `until` by the argument `time_range` of the engine, and parse `metadata`."""
+    given["metadata"] = opt.parse_object("--metadata", given["metadata"])
     since, until = given.pop("since"), given.pop("until")
     return given if since is None and until is None else {**given, "time_range": (since, until)}
 
@@ -101,6 +103,7 @@ def list_(
     as_of: opt.AsOf = None,
     status: opt.Status = "active",
     min_trust: opt.MinTrust = None,
+    metadata: opt.Conditions = None,
     session_id: opt.Session = None,
     agent_id: opt.Agent = None,
     group_id: opt.Group = None,
@@ -115,7 +118,7 @@ def list_(
     $ jiyi list --limit 50 --since 2025-05-01
     $ jiyi list --status archived --json
     """
-    filters = _with_time_range(dict(locals()))
+    filters = _filters(dict(locals()))
     from .render import memories_table
 
     page = call(lambda memory, user_id: memory.list(user_id=user_id, **filters), reads=True)

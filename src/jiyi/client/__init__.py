@@ -130,7 +130,7 @@ class Memory:
         return self.__aenter__().__await__()
 
     search = served(engine.Memory.search, "POST", "/v1/search", SearchResult, repeatable=True)
-    context = served(engine.Memory.context, "POST", "/v1/context", str, field="context", repeatable=True)
+    _context = served(engine.Memory.context, "POST", "/v1/context", str, field="context", repeatable=True)
     get = served(engine.Memory.get, "GET", ONE, MemoryItem)
     get_many = served(
         engine.Memory.get_many, "POST", "/v1/fetch", tuple[MemoryItem, ...], field="memories", repeatable=True
@@ -204,6 +204,11 @@ class Memory:
         if receipt.state is ReceiptState.ACCEPTED and wait:
             receipt = await self.jobs.wait(receipt, user_id=user_id)
         return _with_own_numbers(receipt, accepted)
+
+    @like(engine.Memory.context)
+    async def context(self, user_id: str, **options: Any) -> str:
+        await self._turns.settle(user_id)
+        return await self._context(user_id=user_id, **options)
 
     @like(engine.Memory.observe)
     async def observe(self, user_text: str, assistant_text: str | None, **options: Any) -> None:

@@ -1,6 +1,7 @@
 """Verbs as HTTP calls: a verb of the engine, its route, and the type of its result."""
 
 import inspect
+import json
 import re
 from collections.abc import Callable, Coroutine, Mapping
 from functools import wraps
@@ -120,6 +121,8 @@ def _arguments(bound: inspect.BoundArguments) -> dict[str, Any]:
 
 def _in_query(given: dict[str, Any]) -> dict[str, Any]:
     params = {name: value for name, value in given.items() if name not in ("time_range", "time_range_days")}
+    if isinstance(params.get("metadata"), Mapping):  # conditions of a filter
+        params["metadata"] = json.dumps(params["metadata"])
     since, until = validation.time_span(given.get("time_range"), given.get("time_range_days"), utc_now())
     return params | {"since": since, "until": until}
 

@@ -76,6 +76,8 @@ class EngineSearch:
         if missing and max(state.memories for state in states) <= min(FALLBACK, MOST_COUNTED - 1):
             logger.warning("searched in RAM: %s", "; ".join(missing))
             return None
+        if query.ids is not None and len(query.ids) > FALLBACK:
+            missing.append(f"{len(query.ids):,} memories have this metadata: only the newest {FALLBACK:,} are searched")
         recent = await self._recent(user_id, states, missing)
         by_vector = near if isinstance(near, list) else []
         by_words = words if isinstance(words, WordMatches) else None
@@ -87,7 +89,10 @@ class EngineSearch:
         )
 
     async def _nearest(self, query: IndexQuery) -> list[str]:
-        """Return the memories nearest to any vector of the query. One request for all vectors filters once."""
+        """Return the memories nearest to any vector of the query. One request for all vectors filters once. The engines
+        hold no metadata: if SQL has selected by it, all of these are candidates."""
+        if query.ids is not None:
+            return list(query.ids[:FALLBACK])
         vectors = [vector for vector in (query.vector, *query.turns) if vector is not None]
         return (
             list(dict.fromkeys(chain(*await self._milvus.nearest(query.filter, vectors, NEAREST)))) if vectors else []

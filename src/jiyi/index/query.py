@@ -39,6 +39,7 @@ class IndexQuery:
     weak_kinds: tuple[str, ...] = ()  # kinds of sentences that answer no query
     model: str  # of the vectors
     recalls: bool = True  # how often and when memories were recalled is wanted
+    ids: Sequence[str] | None = None  # that a filter by metadata selects: the index holds no metadata
     seen: int | None = None  # newest change of the user that the search must include, if it was looked up
 
 

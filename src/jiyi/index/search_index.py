@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections import Counter, OrderedDict
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import TypeGuard
 
@@ -56,6 +57,8 @@ class SearchIndex:
 
     async def gather(self, query: IndexQuery) -> Candidates:
         user_id = query.filter.user_id
+        if query.filter.metadata:
+            query = replace(query, ids=await self._store.memories.ids(query.filter))
         if self._engines is not None and (found := await self._engines.gather(query)) is not None:
             return found
         async with self._locks[hash(user_id) % len(self._locks)]:
@@ -230,7 +233,7 @@ async def _load_vectors(external: ExternalVectors, index: UserIndex, query: Inde
     ids: set[str] = set()
     if wanted:
         ids.update(index.by_words(query, BY_WORDS))
-        often = index.in_scope(query.filter) * SELDOM >= len(index)
+        often = index.in_scope(query) * SELDOM >= len(index)
         ids |= await external.nearest(query.filter, query.model, wanted, often=often)
         ids.update(index.derived_from(ids))  # they tell whether a statement has ended
     index.load_vectors(*await external.load(query.filter.user_id, query.model, sorted(ids), index.dimension))

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..models import from_micros, to_micros
-from ..scope import Filter, Lifetimes
+from ..scope import Lifetimes
 from ..store.repositories.index_rows import IndexRow
 from .evidence import DAY, EvidenceSource
 from .legs import CODED, COLUMNS, TIMES, VectorLeg, WordLeg
@@ -208,16 +208,16 @@ class UserIndex:
             if slot is not None:
                 self._columns["last_accessed_at"][slot] = max(self._columns["last_accessed_at"][slot], to_micros(at))
 
-    def in_scope(self, where: Filter) -> int:
+    def in_scope(self, query: IndexQuery) -> int:
         """Count the memories in scope."""
-        return int(np.count_nonzero(self._in_scope(where)))
+        return int(np.count_nonzero(self._in_scope(query)))
 
     def by_words(self, query: IndexQuery, most: int) -> list[str]:
         """Return the ids that match by words, the best ones if there are many."""
         alive = self._columns["alive"][: self._size]
         scores = self._word_scores()
         found = scores.bm25(query.terms) + scores.keyword_match(query)
-        slots = np.flatnonzero((found > 0) & alive & self._in_scope(query.filter))
+        slots = np.flatnonzero((found > 0) & alive & self._in_scope(query))
         if len(slots) > most:
             slots = slots[np.argpartition(-found[slots], most)[:most]]
         return list(self._columns["id"][slots])
@@ -238,7 +238,7 @@ class UserIndex:
 
     def gather(self, query: IndexQuery) -> Candidates:
         """Return the scores of every memory in scope."""
-        in_scope = self._in_scope(query.filter)
+        in_scope = self._in_scope(query)
         # Mostly everything is in scope, and a slice avoids copying every array.
         everything = bool(in_scope.all())
         slots: Scope = slice(0, self._size) if everything else np.flatnonzero(in_scope)
@@ -321,8 +321,13 @@ class UserIndex:
             self._found_columns = {name: column[: self._size] for name, column in self._columns.items()}
         return self._found_columns
 
-    def _in_scope(self, where: Filter) -> Mask:
-        return in_scope(self._used(), self._codes, self._tagged, where)
+    def _in_scope(self, query: IndexQuery) -> Mask:
+        scope = in_scope(self._used(), self._codes, self._tagged, query.filter)
+        if query.ids is not None:
+            selected = np.zeros(self._size, np.bool_)
+            selected[[self._slots[memory_id] for memory_id in query.ids if memory_id in self._slots]] = True
+            scope &= selected
+        return scope
 
     def _episodes(self) -> Episodes:
         if self._found_episodes is None:

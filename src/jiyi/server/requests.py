@@ -32,6 +32,7 @@ Epoch = Annotated[
     ),
 ]
 Object = dict[str, JsonValue]
+CONDITIONS = 'conditions by key that all must hold, such as {"project": "apollo", "rating": {"gte": 4}}'
 
 
 def example(**fields: Any) -> ConfigDict:
@@ -161,6 +162,7 @@ class FilterBody(Body):
     time_range_days: Annotated[int, Field(ge=1, le=100_000)] | None = None
     as_of: Time | None = None
     min_trust: Share | None = None
+    metadata: Object | None = Field(default=None, description=CONDITIONS)
 
 
 def filter_query(
@@ -175,10 +177,12 @@ def filter_query(
     as_of: Annotated[Time | None, Query(description="valid at that time")] = None,
     status: Status = "active",
     min_trust: Annotated[float | None, Query(ge=0, le=1)] = None,
+    metadata: Annotated[str | None, Query(description=f"{CONDITIONS}, as JSON", max_length=validation.MAX_JSON)] = None,
 ) -> dict[str, Any]:
     """The same filters, and `status`, as query parameters."""
     filters = dict(locals())
     filters["time_range"] = time_range(filters.pop("since"), filters.pop("until"))
+    filters["metadata"] = None if metadata is None else validation.json_text("metadata", metadata)
     return filters
 
 

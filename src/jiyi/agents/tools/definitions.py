@@ -94,13 +94,15 @@ class Refused(Exception):
 @tool(read_only=True)
 async def search_memories(conversation: Conversation, given: SearchMemoriesInput) -> SearchMemoriesOutput:
     limit = given.limit or runtime(conversation.memory).settings.tools.max_results_per_search
-    is_filtered = any((given.memory_types, *(given.time_range or ()), given.time_range_days, given.min_relevance_score))
+    times = (*(given.time_range or ()), given.time_range_days)
+    is_filtered = any((given.memory_types, *times, given.min_relevance_score, given.metadata))
     standing = [] if is_filtered else await conversation.standing(skip_session=False)
     found = await conversation.search(
         given.query,
         search_mode=given.search_mode,
         keywords=given.keywords,
         memory_types=given.memory_types,
+        metadata=given.metadata,
         time_range=given.time_range,
         time_range_days=given.time_range_days,
         min_relevance_score=given.min_relevance_score or 0.0,
@@ -197,6 +199,7 @@ async def list_memories(conversation: Conversation, given: ListMemoriesInput) ->
         user_id=conversation.user_id,
         memory_types=given.memory_types,
         tags=given.tags,
+        metadata=given.metadata,
         limit=given.limit or runtime(conversation.memory).settings.tools.max_results_per_search,
         cursor=given.cursor,
         **conversation.filters,

@@ -7,12 +7,13 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, WithJsonSchema, model_validator
 from pydantic_core import PydanticCustomError
 
 from ... import validation
 from ...languages.dates import dates
 from ...models import utc_now
+from ...scope import MetadataCondition
 
 ToolLanguage = Literal["en", "zh"]
 # OpenAI's strict mode allows these keywords only.
@@ -46,6 +47,16 @@ def _list(value: object) -> object:
         except ValueError:
             pass
     return [part.strip() for part in value.replace("，", ",").replace("、", ",").split(",") if part.strip()]
+
+
+def _conditions(value: object) -> object:
+    """Accept conditions on metadata as JSON text."""
+    try:
+        given = json.loads(value) if isinstance(value, str) else value
+        MetadataCondition.parse_all("metadata", given)
+    except ValueError as error:
+        raise PydanticCustomError("conditions", "{problem}", {"problem": str(error)}) from None
+    return given
 
 
 def _whole(value: object) -> object:
@@ -109,6 +120,7 @@ def _span(value: object) -> object:
 Names = Annotated[list[str], BeforeValidator(_list), WithJsonSchema({"type": "array", "items": {"type": "string"}})]
 Whole = Annotated[int, Field(ge=0, le=100_000), BeforeValidator(_whole)]
 Limit = Annotated[int, Field(ge=1, le=MAX_HITS), BeforeValidator(_clamp)]
+Conditions = Annotated[dict[str, JsonValue], BeforeValidator(_conditions)]
 Share = Annotated[float, Field(ge=0.0, le=1.0)]
 Moment = Annotated[datetime, BeforeValidator(_moment), WithJsonSchema({"type": "string"})]
 TimeRange = Annotated[
@@ -146,6 +158,7 @@ class SearchMemoriesInput(ToolInput):
         max_length=validation.MAX_QUERY,
     )
     search_mode: Literal["semantic", "keyword", "hybrid"] | None = hidden()
+    metadata: Conditions | None = hidden()
     keywords: Names | None = hidden()
     memory_types: Names | None = field(
         "E.g. preference, fact, task, skill, event, message.",
@@ -221,6 +234,7 @@ class ListMemoriesInput(ToolInput):
 
     memory_types: Names | None = hidden()
     tags: Names | None = hidden()
+    metadata: Conditions | None = hidden()
     limit: Limit | None = hidden()
     cursor: Key | None = field(default=None)
 

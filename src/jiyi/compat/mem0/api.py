@@ -297,6 +297,8 @@ class Mem0:
 
     def _scope(self, tree: FilterTree, categories: Sequence[str] | None) -> dict[str, Any]:
         scope: dict[str, Any] = {own: tree.required(name) for name, own in SCOPES.items()}
+        if metadata := tree.metadata():
+            scope["metadata"] = metadata
         return {**scope, "tags": list(categories)} if categories else scope
 
     async def _find(self, memory_id: str) -> tuple[str, str]:

@@ -13,10 +13,15 @@ from typing import Any, Final, TypeVar
 
 from ... import threads, validation
 from ...errors import InvalidInput
+from ...scope import MetadataCondition
 
 ENTITIES = ("user_id", "agent_id", "app_id", "run_id")
 WITHOUT_USER = {"agent_id": "agent:", "app_id": "app:", "run_id": "run:"}  # the first one given names the user
 CAMEL_CASE = {"userId": "user_id", "agentId": "agent_id", "appId": "app_id", "runId": "run_id"}
+FIELDS = (  # of a memory; other names are keys of its metadata
+    *("id", "memory", *ENTITIES, "hash", "metadata", "categories", "created_at", "updated_at", "timestamp"),
+    *("expiration_date", "keywords", "memory_ids"),
+)
 TIMES = ("created_at", "updated_at", "timestamp")
 ANY: Final = "*"
 MAX_DEPTH = 16
@@ -91,6 +96,15 @@ class FilterTree:
     def required(self, name: str) -> str | None:
         """Return the value that every match has in a field, if the filter says so."""
         return next((value for key, value in _required(self._tree) if key == name), None)
+
+    def metadata(self) -> dict[str, Any] | None:
+        """Return conditions on metadata that every match meets, for the query; `matches` decides about the others."""
+        found: dict[str, dict[str, Any]] = {}
+        for key, condition in _metadata_conditions(self._tree):
+            for operator, value in _operators(condition):
+                if operator not in found.get(key, {}) and _is_condition(operator, value):
+                    found.setdefault(key, {})[operator] = value
+        return found or None
 
     def is_only(self, *names: str) -> bool:
         """Return True if the filter consists of equalities of these fields, one value and one operator each."""
@@ -246,6 +260,32 @@ def _allowed(tree: Mapping[str, Any]) -> Iterator[tuple[str, list[str]]]:
             yield key, values
 
 
+def _metadata_conditions(tree: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    for key, value in tree.items():
+        if key == "AND" or (key == "OR" and len(_branches(key, value)) == 1):
+            for branch in _branches(key, value):
+                yield from _metadata_conditions(branch)
+        elif key == "metadata" and isinstance(value, Mapping):
+            yield from value.items()
+        elif key not in (*FIELDS, "OR", "NOT"):
+            yield key, value
+
+
+def _operators(condition: Any) -> list[tuple[str, Any]]:
+    if isinstance(condition, Mapping):
+        return list(condition.items())
+    return [] if condition == ANY else [("in" if isinstance(condition, list) else "eq", condition)]
+
+
+def _is_condition(operator: str, value: Any) -> bool:
+    """Return True for a condition that means the same for a database. There null is not what is missing."""
+    try:
+        conditions = MetadataCondition.parse_all("filters", {"key": {operator: value}})
+    except InvalidInput:
+        return False
+    return not any(None in condition.values for condition in conditions)
+
+
 def _required(tree: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     return ((key, values[0]) for key, values in _allowed(tree) if len(values) == 1)
 
@@ -278,7 +318,8 @@ def _condition(field: Any, wanted: Any) -> bool:
 
 
 def _equal(field: Any, value: Any) -> bool:
-    return value in field if isinstance(field, (list, tuple)) else bool(field == value)
+    parts = field if isinstance(field, (list, tuple)) else [field]
+    return any(part == value and isinstance(part, bool) == isinstance(value, bool) for part in parts)
 
 
 def _is_in(field: Any, values: Any) -> bool:
@@ -288,7 +329,7 @@ def _is_in(field: Any, values: Any) -> bool:
 def _ordered(compare: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
     def holds(field: Any, value: Any) -> bool:
         try:
-            return field is not None and compare(field, value)
+            return field is not None and not isinstance(field, bool) and bool(compare(field, value))
         except TypeError:  # of different kinds
             return False
 

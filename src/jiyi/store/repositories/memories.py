@@ -12,6 +12,7 @@ from ...errors import InvalidInput, NotFound
 from ...models import MemoryItem, Page, SourceMessage, from_micros, to_micros
 from ...scope import Filter
 from ..database import PAGE_SIZE, Columns, Repository, chunks, from_row, reads
+from ..metadata_filter import metadata_condition
 from ..schema.tables import KeywordRow, MemoryRow, MemorySourceRow, MessageRow, RelationRow
 from ..write_set import PAST, SAID
 
@@ -255,6 +256,11 @@ class Memories(Repository):
         return list(session.scalars(used.order_by(*order).limit(limit)))
 
     @reads
+    def ids(self, session: Session, where: Filter) -> list[str]:
+        """Return the ids that a filter selects, newest first."""
+        return list(session.scalars(select(MemoryRow.id).where(*conditions(where)).order_by(MemoryRow.id.desc())))
+
+    @reads
     def count(self, session: Session, where: Filter) -> int:
         return session.scalar(select(func.count()).select_from(MemoryRow).where(*conditions(where))) or 0
 
@@ -300,7 +306,7 @@ def _in_places(places: Places) -> list[ColumnElement[bool]]:
 
 
 def conditions(where: Filter) -> list[ColumnElement[bool]]:
-    """Return a filter as SQL conditions. `index/` has the same in numpy; a test compares the two."""
+    """Return a filter as SQL conditions. `index/` has the same in numpy, but for metadata; a test compares the two."""
     memory = MemoryRow
     found: list[ColumnElement[bool]] = [
         memory.user_id == where.user_id,
@@ -343,4 +349,5 @@ def conditions(where: Filter) -> list[ColumnElement[bool]]:
                 KeywordRow.keyword.in_(where.tags),
             )
         )
+    found += [metadata_condition(memory.__table__.c.metadata, condition) for condition in where.metadata]
     return found
