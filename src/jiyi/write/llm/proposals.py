@@ -19,13 +19,13 @@ from ...text.fence import strip_context
 from ..drafts import Draft, Evidence, Known, Said
 from .refusals import (
     Refused,
-    check_source,
     check_text,
     cited_messages,
     contains,
     is_own,
     quoted,
     said_by_people,
+    teller_of_proposal,
 )
 from .schema import ProposedEpisode, ProposedMemory
 from .transcript import LABELS, Transcript
@@ -34,7 +34,8 @@ MAX_PER_MESSAGE = 4
 MAX_EXTRA = 8
 SHOWN = 5  # reasons listed in a problem
 MOST_TAGS, LONGEST_TAG = 3, 24
-SENDING = timedelta(days=2)  # around a message: days that need no words
+AROUND = timedelta(days=2)  # a message: days that need no words
+FARTHEST = timedelta(days=366 * 120)  # from a message
 
 # Attribute of a model → slot of the built-in extractor, so that one can supersede the other's; and whether the slot
 # has a single value, so that a new value supersedes the old one.
@@ -146,10 +147,9 @@ class Proposals:
         cited = cited_messages(proposed.messages, self._transcript)
         where, proof = quoted(proposed.quote, cited, self._transcript)
         cited = (where, *(said for said in cited if said is not where)) if where in cited else (where,)
-        check_source(proposed, where, cited)
+        teller = teller_of_proposal(proposed, where, cited, self._transcript)
         check_text(proposed.text, own=is_own(where, proof, self._transcript))
         evidence = (proof, *(Evidence(message_id=said.id) for said in cited[1:]))
-        teller = next((said for said in cited if is_person(said.role)), where)
         if teller is not where:  # a person confirmed what somebody else's words say: the person told it
             confirmed = Evidence(message_id=teller.id, start=0, end=len(teller.text))
             evidence = (confirmed, *(one for one in evidence if one.message_id != teller.id))
@@ -164,7 +164,7 @@ class Proposals:
             data["keywords"] = [*keywords]
         dated = proposed.type in DATED_TYPES
         told: dict[str, Any] = {}
-        if is_person(teller.role):
+        if is_person(teller.role) and teller in cited:  # otherwise an assistant worded it
             told = {**self._slot(proposed), "ends": self._ends(proposed)}
         return Draft(
             memory_type=proposed.type,
@@ -242,12 +242,16 @@ class Proposals:
 
 
 def _agrees(day: datetime, text: str, cited: Sequence[Said]) -> bool:
-    """Return True if the memory or its messages speak of a day, or speak of no time and were sent around it."""
-    words = [(text, cited[0].sent_at), *((strip_context(said.text), said.sent_at) for said in cited)]
-    spans = [span for said, at in words for ahead in (False, True) for span in dates(said, at, future=ahead)]
-    if any(span.start.date() <= day.date() and day < span.end for span in spans):
+    """Return False if a memory names days, and neither it nor its messages mean this one, or for one centuries away."""
+    at = cited[0].sent_at
+    if any(abs(day - said.sent_at) <= AROUND for said in cited):
         return True
-    return not spans and any(abs(day - said.sent_at) <= SENDING for said in cited)
+    words = [(text, at), *((strip_context(said.text), said.sent_at) for said in cited)]
+    spans = [span for said, now in words for ahead in (False, True) for span in dates(said, now, future=ahead)]
+    if any(span.start.date() <= day.date() <= span.end.date() for span in spans):
+        return True
+    named = any(span.grain == "day" and not span.relative for span in dates(text, at))
+    return not named and abs(day - at) <= FARTHEST
 
 
 def _first(error: ValidationError) -> str:

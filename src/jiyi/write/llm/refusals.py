@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from unicodedata import normalize
 
 from ...languages import cue
+from ...languages.terms import tokens
 from ...languages.words import fold_traditional
 from ...roles import is_person, role_kind
 from ...text.fence import strip_context
@@ -18,6 +19,7 @@ from .transcript import LABELS, Transcript
 
 MIN_QUOTE = 2
 REPETITIVE = 0.3  # compression ratio below which a text repeats itself
+MOSTLY = 0.5  # share of a memory's words that a person must have said, where it quotes an assistant
 ANY_SOURCE = frozenset({"skill"})  # types of which an assistant or a tool can be the only source
 
 _ELISION = re.compile(r"(?:…|\.{3,})+")
@@ -90,11 +92,36 @@ def is_of_assistant(proposed: ProposedMemory) -> bool:
     return any(name.startswith(label) for name in named for label in labels)
 
 
-def check_source(proposed: ProposedMemory, where: Said, cited: Sequence[Said]) -> None:
-    """Raise `Refused` for a personal fact that no person said."""
-    by_assistant = role_kind(where.role) == "assistant" and is_of_assistant(proposed)
-    if not (said_by_people((where, *cited)) or by_assistant or proposed.type in ANY_SOURCE):
+def teller_of_proposal(proposed: ProposedMemory, where: Said, cited: Sequence[Said], talk: Transcript) -> Said:
+    """Return the message that tells a memory whose quote is in `where`: that one, or, if an assistant said it, one of a
+    person who is cited too or speaks of the same. Raise `Refused` for a personal fact that no person told."""
+    told = next((said for said in (where, *cited) if is_person(said.role)), None)
+    if told is not None:
+        return told
+    by_assistant = role_kind(where.role) == "assistant"
+    if proposed.type in ANY_SOURCE or (by_assistant and is_of_assistant(proposed)):
+        return where
+    best = _who_spoke_of(proposed.text, where, talk) if by_assistant else None
+    if best is None:
         raise Refused("not said by a person")
+    return best
+
+
+def _who_spoke_of(text: str, where: Said, talk: Transcript) -> Said | None:
+    """Return the message of a person that says most words of a text, or replies to an assistant with one of them."""
+    wanted = _content_words(text) - _content_words(" ".join(talk.participants))
+    place = talk.messages.index(where)
+    shares = {
+        number: len(wanted & _content_words(strip_context(said.text))) / len(wanted)
+        for number, said in enumerate(talk.messages)
+        if wanted and is_person(said.role)
+    }
+    near = [number for number, share in shares.items() if share > MOSTLY or (share and number == place + 1)]
+    return talk.messages[max(near, key=lambda number: shares[number])] if near else None
+
+
+def _content_words(text: str) -> frozenset[str]:
+    return frozenset(word for word in tokens(text) if len(word) > 1)
 
 
 def said_by_people(messages: Sequence[Said]) -> bool:
