@@ -1,100 +1,97 @@
-"""`python -m bench.grounding`: proposals of an imaginary language model, true and false ones; which are stored?"""
+"""`python -m bench.grounding`: an imaginary model proposes true and false memories. Which are stored?"""
 
 from __future__ import annotations
 
 import argparse
+import gzip
+import json
+import re
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
-from jiyi.write.drafts import Said, Unit
-from jiyi.write.llm.extract import Checker
+from jiyi.roles import is_person
+from jiyi.write.drafts import Draft, Said, Unit
+from jiyi.write.llm.proposals import Proposals
 from jiyi.write.llm.transcript import transcript
 
 from .console import run
 
-FILE = Path(__file__).parent / "data" / "grounding.txt"
-AT = datetime(2025, 3, 10, 9, tzinfo=UTC)
-ASSISTANTS = ("Assistant", "助手")
+FILE = Path(__file__).parent / "data" / "reader" / "grounding.jsonl.gz"
+ASSISTANTS = ("assistant", "助手")
+USERS = ("user", "用户")
 
 
 @dataclass(frozen=True, slots=True)
-class Proposal:
-    """A proposal for a conversation; `fault` is None if it is true. `cut` is its true part, which may be stored."""
+class Snippet:
+    """Messages with memories that they support and that they do not."""
 
     unit: Unit
-    quote: str
-    text: str
-    fault: str | None
-    cut: str | None = None
+    true: tuple[str, ...]
+    false: tuple[str, ...]
 
-    def is_wrong(self, stored: str | None) -> bool:
-        """Return True if this must not be stored, or if a true proposal is lost."""
-        return stored is None if self.fault is None else stored not in (None, self.cut)
+    def proposals(self) -> list[dict[str, Any]]:
+        """Propose all memories, each with the message of a person that shares most words with it as its quote."""
+        told = [(at, said) for at, said in enumerate(self.unit.messages, 1) if is_person(said.role)]
+        return [self._proposal(text, told) for text in (*self.true, *self.false)]
 
-    def stored(self) -> tuple[str | None, str | None]:
-        """Return the text that is stored, or the reason why there is none."""
-        talk = transcript(self.unit)
-        if talk is None:
-            return None, "nobody says anything"
-        speaker = next(said.speaker for said in self.unit.messages if said.role == "user")
-        numbers = [at for at, said in enumerate(self.unit.messages, 1) if self.quote in said.text]
-        given = {"messages": numbers, "quote": self.quote, "type": "fact", "text": self.text, "subject": speaker}
-        drafts, rejected = Checker(talk, (), {"extractor": "llm"}).memories([given])
-        return (drafts[0].content, None) if drafts else (None, rejected[0].reason)
+    @staticmethod
+    def _proposal(text: str, told: Sequence[tuple[int, Said]]) -> dict[str, Any]:
+        at, said = max(told, key=lambda one: len(_words(one[1].text) & _words(text)))
+        return {"messages": [at], "quote": said.text[:900], "type": "fact", "text": text}
 
 
-@dataclass(slots=True)
-class _Talk:
-    messages: list[Said] = field(default_factory=list)
-    lines: list[str] = field(default_factory=list)
+def _words(text: str) -> set[str]:
+    return set(re.findall(r"[a-z0-9']+|[\u4e00-\u9fff]", text.lower()))
 
 
-def load(path: Path = FILE) -> Iterator[Proposal]:
-    talk = _Talk()
-    for line in [*path.read_text(encoding="utf-8").splitlines(), ""]:
-        if line.startswith("> "):
-            name, _, text = line[2:].partition(": ")
-            at = len(talk.messages)
-            role, speaker = ("assistant", None) if name in ASSISTANTS else ("user", name)
-            sent_at = AT + timedelta(seconds=40 * at)
-            talk.messages.append(Said(id=f"m{at}", role=role, speaker=speaker, text=text, sent_at=sent_at))
-        elif line.startswith(("+ ", "- ")):
-            talk.lines.append(line)
-        elif not line:
-            unit = Unit(id="u", messages=tuple(talk.messages), user_id="u")
-            for one in talk.lines:
-                proposed, _, cut = one[2:].partition(" => ")
-                *fault, quote, text = (part.strip() for part in proposed.split(" | "))
-                yield Proposal(unit, quote, text, fault[0] if fault else None, cut.strip() or None)
-            talk = _Talk()
+def load(path: Path = FILE) -> Iterator[Snippet]:
+    """Read records `{"at", "messages": ["name: text"], "true": [text], "false": [text]}`, one in each line."""
+    opener = gzip.open if path.suffix == ".gz" else open
+    with opener(path, "rt", encoding="utf-8") as lines:
+        for record in map(json.loads, filter(str.strip, lines)):
+            at = datetime.fromisoformat(record["at"]).replace(hour=9, tzinfo=UTC)
+            messages = tuple(_said(number, line, at) for number, line in enumerate(record["messages"]))
+            if any(is_person(said.role) for said in messages):
+                unit = Unit(id="u", messages=messages, user_id="u")
+                yield Snippet(unit, tuple(record["true"]), tuple(record["false"]))
+
+
+def _said(number: int, line: str, at: datetime) -> Said:
+    name, colon, text = line.partition(": ")
+    role = "assistant" if name.lower() in ASSISTANTS else "user"
+    speaker = name if colon and name.lower() not in (*ASSISTANTS, *USERS) else None
+    sent_at = at + timedelta(minutes=number)
+    return Said(id=f"m{number}", role=role, speaker=speaker, text=text if colon else line, sent_at=sent_at)
+
+
+def stored(snippet: Snippet) -> list[Draft]:
+    """Return the memories of a snippet that are stored."""
+    talk = transcript(snippet.unit)
+    return [] if talk is None else Proposals(talk, {"extractor": "llm"}).memories(snippet.proposals())[0]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.grounding", description=__doc__)
-    parser.add_argument("--data", type=Path, default=FILE, metavar="FILE", help="proposals; by default our own")
-    parser.add_argument("--show", action="store_true", help="print each wrong decision")
+    parser.add_argument("--data", type=Path, default=FILE, metavar="FILE", help="snippets; by default our own")
     given = parser.parse_args(arguments)
     return run(lambda: _run(given))
 
 
 def _run(given: argparse.Namespace) -> None:
-    counted: Counter[tuple[str, bool]] = Counter()
-    for one in load(given.data):
-        stored, reason = one.stored()
-        outcome = "refused" if stored is None else "cut" if stored == one.cut else "stored"
-        counted[one.fault or "true", outcome] += 1
-        if given.show and one.is_wrong(stored):
-            print(f"{one.fault or 'true'}: {one.quote} | {one.text} -> {stored or reason}")
-    for kind in sorted({kind for kind, _ in counted}):
-        numbers = {outcome: counted[kind, outcome] for outcome in ("stored", "cut", "refused")}
-        shown = ", ".join(f"{number:3d} {outcome}" for outcome, number in numbers.items())
-        print(f"{kind:14s}{sum(numbers.values()):4d} proposed, {shown}")
-    false = sum(number for (kind, outcome), number in counted.items() if outcome == "stored" and kind != "true")
-    print(f"false ones stored: {false} of {sum(n for (kind, _), n in counted.items() if kind != 'true')}")
+    counted: Counter[tuple[bool, bool]] = Counter()
+    for snippet in load(given.data):
+        texts = {draft.content for draft in stored(snippet)}
+        counted.update((True, text in texts) for text in snippet.true)
+        counted.update((False, text in texts) for text in snippet.false)
+    for true in (True, False):
+        number = counted[true, True] + counted[true, False]
+        share = 100 * counted[true, True] / number
+        print(f"{'true' if true else 'false':6s}{number:6d} proposed, {share:5.1f} % stored")
 
 
 if __name__ == "__main__":

@@ -405,10 +405,10 @@ def reply(*texts: str) -> str:
     ("answer", "problem"),
     [
         (reply(GOOD), None),
-        (reply(GOOD.replace("310", "330")), "a number that was not said"),
+        (reply(GOOD.replace("310", "330")), "invent 330"),
         (reply(GOOD.replace("Ruth Adler", "Ruth")), "leave out adler"),
         (reply(GOOD.replace("(42 euros)", "")), "leave out 42"),
-        (reply(GOOD + " Frank Miller paid."), "a name that was not said"),
+        (reply(GOOD + " Frank Miller paid."), "invent miller"),
         (reply(GOOD, GOOD, GOOD, GOOD), "longer than the originals"),
         (reply(*["a"] * 25), "wrong format"),
         ("I will not do this.", ""),

@@ -84,29 +84,6 @@ async def test_a_statement_is_read_in_the_model_s_words_and_only_as_far_as_it_ho
         assert all("respiratory" not in hit.content for hit in found.hits)
 
 
-async def test_a_refused_memory_ends_what_the_quoted_words_end(tmp_path: Path) -> None:
-    """The quote is stored, because the words of the model are not what was said."""
-    invented = SURGERY | {"text": "Mei and Robert run the surgery department.", "quote": "I left the respiratory ward"}
-    model = ReplayLLM([{"memories": [RESPIRATORY]}, {"memories": [invented]}])
-    async with Memory.open(tmp_path / "m.db", embedder=WordEmbedder(), llm=model) as memory:
-        for number, line in enumerate((LINES[0], "I left the respiratory ward.")):
-            message = {"role": "user", "name": "Mei", "content": line, "sent_at": AT + timedelta(days=30 * number)}
-            await memory.add([message], user_id="mei", session_id=f"s{number}", wait=True)
-        found = await memory.search("respiratory ward", user_id="mei", memory_types=["fact"])
-        assert [hit.content for hit in found.hits] == ["I left the respiratory ward"]
-
-
-async def test_a_memory_ends_nothing_that_it_has_nothing_to_do_with(tmp_path: Path) -> None:
-    pasta = told("Mei cooked pasta.", "I cooked pasta", "pasta", ends=SURGERY["ends"])
-    model = ReplayLLM([{"memories": [RESPIRATORY]}, {"memories": [pasta]}])
-    async with Memory.open(tmp_path / "m.db", embedder=WordEmbedder(), llm=model) as memory:
-        for number, line in enumerate((LINES[0], "I cooked pasta, it was great.")):
-            message = {"role": "user", "name": "Mei", "content": line, "sent_at": AT + timedelta(days=30 * number)}
-            await memory.add([message], user_id="mei", session_id=f"s{number}", wait=True)
-        found = await memory.search("respiratory ward", user_id="mei", memory_types=["fact"])
-        assert "Mei works on the respiratory ward." in [hit.content for hit in found.hits]
-
-
 async def test_messages_in_which_a_model_found_nothing_rank_lower(tmp_path: Path) -> None:
     joke = {"role": "user", "name": "Mei", "content": "One day I run the whole respiratory ward, haha.", "sent_at": AT}
     said = {"role": "user", "name": "Mei", "content": LINES[0], "sent_at": AT + timedelta(minutes=1)}

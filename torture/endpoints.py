@@ -33,7 +33,7 @@ SLOW = ("hangs", "drips", "drips spaces", "floods", "floods errors")
 HURRIED_S, PATIENT_S = 0.5, 30.0  # the machine may be slow
 MAX_FAULTS = 3  # in a row
 PROTECTIONS = {
-    "the proof of a quote": "`Grounding.quoted` takes any quote for said, so a reply with invented ones makes memories",
+    "the proof of a quote": "`quoted` takes any quote for said, so a reply with invented ones makes memories",
     "the check of vectors": "`jiyi.embed.validated` takes any array, so NaN and wrong dimensions are stored",
     "the order of vectors": "the embedder takes the rows of a reply as they come, without their index",
 }
@@ -207,8 +207,8 @@ def _switch_off(what: str | None, off: ExitStack) -> None:
     if what == "the proof of a quote":
         off.enter_context(
             patch(
-                "jiyi.write.llm.grounding.Grounding.quoted",
-                lambda self, quote, cited: (cited[0], Evidence(message_id=cited[0].id)),
+                "jiyi.write.llm.proposals.quoted",
+                lambda quote, cited, transcript: (cited[0], Evidence(message_id=cited[0].id)),
             )
         )
     elif what == "the check of vectors":

@@ -35,7 +35,7 @@ from jiyi.transfer.sources import find_sources
 from jiyi.write.accept import accept
 from jiyi.write.drafts import Said, Unit
 from jiyi.write.extract import extract
-from jiyi.write.llm.extract import Checker
+from jiyi.write.llm.proposals import Proposals
 from jiyi.write.llm.transcript import transcript
 
 from . import seeds
@@ -168,7 +168,7 @@ TALK = Unit(
 def _proposed(proposals: Any) -> None:
     talk = transcript(TALK)
     assert talk is not None
-    drafts, _ = Checker(talk, (), {"extractor": "llm"}).memories(proposals)
+    drafts, _ = Proposals(talk, {"extractor": "llm"}).memories(proposals)
     texts = {said.id: said.text for said in TALK.messages}
     for draft in drafts:
         assert draft.evidence, "a memory without evidence"

@@ -12,12 +12,11 @@ from ..languages.words import language
 from ..llm.client import LLMClient
 from ..llm.json_reply import read_object
 from ..llm.prompts import PromptLanguage
-from ..write.drafts import Said
-from ..write.llm.grounding import Grounding, Unsupported, languages_of, well_formed
-from ..write.llm.transcript import Transcript
+from ..write.llm.refusals import Refused, check_text
 from .condense import DatedText, condense, missing, particulars
 
 MAX_TEXTS = 24
+_SPOKEN: dict[PromptLanguage, tuple[str, ...]] = {"en": ("en", "other"), "zh": ("zh", "mixed")}
 MAX_CHARACTERS = 2_000  # of one memory in the prompt
 SCHEMA: dict[str, Any] = {
     "type": "object",
@@ -70,20 +69,36 @@ async def condense_with_llm(
 
 def check(texts: Sequence[str], memories: Sequence[DatedText], tongue: PromptLanguage) -> None:
     """Raise `LlmBadReply` if something is lost or invented, or the texts are not shorter."""
-    said = tuple(Said(id=one.id, role="user", speaker=None, text=one.text, sent_at=one.at) for one in memories)
-    talk = Transcript(language=tongue, messages=said, participants=(), text="", earlier="", notes=())
-    grounds = Grounding(talk)
+    told = "\n".join(one.text for one in memories)
     try:
         for text in texts:
-            well_formed(text, languages_of(said), as_spoken=True)
-            grounds.supported(text, said)
-    except Unsupported as error:
+            check_text(text, own=False)
+            if language(text) not in (*_SPOKEN[tongue], language(told)):
+                raise Refused("in another language")
+    except Refused as error:
         raise LlmBadReply(f"a compressed memory was refused: {error}") from None
+    if invented := _invented(texts, memories, told):
+        raise LlmBadReply(f"the compressed memories invent {', '.join(invented[:5])}")
     lost = [*missing(_required(memories), "\n".join(texts)), *_lost_times(memories, texts)]
     if lost:
         raise LlmBadReply(f"the compressed memories leave out {', '.join(lost[:5])}")
     if sum(map(len, texts)) > max(sum(len(one.text) for one in memories), 40):
         raise LlmBadReply("the compressed memories are longer than the originals")
+
+
+def _invented(texts: Sequence[str], memories: Sequence[DatedText], told: str) -> list[str]:
+    """Return particulars of the texts that the memories do not have; days may be written in another way."""
+    times = [span for one in memories for span in dates(one.text, one.at)]
+    last = max(one.at for one in memories)
+    invented = []
+    for text in texts:
+        rest = list(text)
+        for span in dates(text, last):
+            days = (*((time.start, time.end) for time in times), *((one.at, one.at) for one in memories))
+            if any(start < span.end and span.start <= end for start, end in days):
+                rest[slice(*span.at)] = " " * (span.at[1] - span.at[0])
+        invented += missing(particulars("".join(rest)), told)
+    return invented
 
 
 def _required(memories: Sequence[DatedText]) -> set[str]:

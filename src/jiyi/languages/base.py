@@ -87,6 +87,7 @@ class Language:
     past_event: str = NEVER  # signed, was born: a day beside it is over
     arranged: str = NEVER  # booked, postponed: a day beside it is still to come
     instruction: str = NEVER  # from now on, call me: how to answer or address the user
+    injection: str = NEVER  # ignore previous instructions: addressed to a model, not about a person
     limit: str = NEVER  # allergic to, I never fly: it matters for requests that do not name it
     own_label: str = NEVER  # Update, As I said: before a colon, they introduce the speaker's own words
     own_thing: str = NEVER  # my new address: before a colon, it names a thing of the speaker's

@@ -56,6 +56,10 @@ ENGLISH = Language(
         r"|\b(?:answer|reply|respond|talk to me|write to me|keep (?:your |the )?(?:answers|replies|responses))"
         r" (?:me )?(?:in|with|as|short|brief)\b|\b(?:your|the) (?:answers|replies|responses) (?:short|brief|concise)\b"
     ),
+    injection=(
+        r"\b(?:ignore|disregard|forget|override)\s+(?:all\s+|any\s+|the\s+|your\s+)*(?:previous|prior|above|earlier|system)"
+        r"|(?:system|developer)\s+(?:prompt|message|instruction)|you\s+are\s+now\b|new\s+instructions?\b|jailbreak"
+    ),
     own_label=(
         r"^\W{0,9}(?:(?:so|ok|okay|well|and|but|also|just|oh|hey|here['’]?s|here is|this is|that['’]?s|a|an|the|my|our"
         r"|one|another|some|quick|short|small|big|huge|good|great|bad|sad|happy|latest|life|personal|very|fun|side|final"

@@ -9,11 +9,10 @@ from ...languages.words import prompt_language
 from ...llm.client import LLMClient
 from ...llm.json_reply import read_object
 from ...llm.prompts import PromptLanguage
-from ..drafts import Said
+from ..repeats import details
 from ..similar import DatedText, Judgement, Pair
-from .grounding import Grounding, Unsupported, languages_of, well_formed
+from .refusals import Refused, check_text, contains
 from .schema import JUDGEMENTS, ProposedJudgement
-from .transcript import Transcript
 
 NEW, OLD = {"zh": "新记忆", "en": "New memory"}, {"zh": "已存在的记忆", "en": "Old memory"}
 
@@ -37,11 +36,11 @@ async def judge(
         try:
             proposed = ProposedJudgement.model_validate(one)
             new, old = pairs[_number(proposed, len(pairs), found)]
-            merged = _checked_merge(proposed.merged, new, old, spoken) if proposed.action == "merge" else None
+            merged = _checked_merge(proposed.merged, new, old) if proposed.action == "merge" else None
         except ValidationError as error:
             problems.append(f"the judgement has the wrong shape: {error.errors()[0]['msg']}")
             continue
-        except Unsupported as error:
+        except Refused as error:
             problems.append(f"the judgement is rejected: {error}")
             continue
         made_by = f"{llm.id} {prompt.version}"
@@ -56,7 +55,7 @@ async def judge(
 def _number(proposed: ProposedJudgement, count: int, found: dict[int, Judgement]) -> int:
     number = proposed.pair - 1
     if not 0 <= number < count or number in found:
-        raise Unsupported("an unknown pair, or one that was judged already", str(proposed.pair))
+        raise Refused("an unknown pair, or one that was judged already", str(proposed.pair))
     return number
 
 
@@ -68,15 +67,12 @@ def _render(pairs: Sequence[Pair], spoken: PromptLanguage) -> str:
     return "\n".join(lines)
 
 
-def _checked_merge(text: str | None, new: DatedText, old: DatedText, spoken: PromptLanguage) -> str:
-    """Check that a merged text says only what the two memories say."""
+def _checked_merge(text: str | None, new: DatedText, old: DatedText) -> str:
+    """Return a merged text that has no number, code or name besides those of the two memories."""
     if text is None:
-        raise Unsupported("merge without a merged text")
-    both = tuple(
-        Said(id=name, role="user", speaker=None, text=memory.text, sent_at=memory.at)
-        for name, memory in (("old", old), ("new", new))
-    )
-    transcript = Transcript(language=spoken, messages=both, participants=(), text="", earlier="", notes=())
-    well_formed(text, languages_of(both))
-    Grounding(transcript).supported(text, both)
+        raise Refused("merge without a merged text")
+    check_text(text, own=False)
+    invented = {one for one in details(text) - details(new.text) - details(old.text) if not one.endswith("negations")}
+    if invented and not all(contains(one, f"{old.text} {new.text}") for one in invented):
+        raise Refused("the merged text says more than both", ", ".join(sorted(invented)))
     return text

@@ -36,14 +36,6 @@ class Transcript:
     notes: tuple[str, ...]
     others: frozenset[str] = frozenset()  # ids of the messages of other people than the user
 
-    def by_people(self) -> tuple[Said, ...]:
-        return tuple(said for said in self.messages if is_person(said.role))
-
-    def speakers(self, cited: Sequence[Said]) -> list[str]:
-        """Return the names of the people who said some messages; only the user is also "the user"."""
-        names = [name_of(said, self.language) for said in cited]
-        return names + USER_LABELS if any(said.id not in self.others for said in cited) else names
-
 
 def transcript(unit: Unit) -> Transcript | None:
     """Render a unit; None if no person says anything in it."""
