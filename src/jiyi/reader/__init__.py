@@ -37,11 +37,12 @@ class Reader(Protocol):
     def id(self) -> str:
         """Name and version of the model: results of two readers with one id are the same."""
 
-    def answers(self, question: str, passages: Sequence[Passage]) -> list[float]:
-        """Return a logit for each passage: does it answer the question, or bear on the request?"""
+    def answers(self, question: str, passages: Sequence[Passage]) -> Sequence[float | None]:
+        """Return a logit for each passage: does it answer the question, or bear on the request? None: in a language
+        that the reader does not know."""
 
-    def changes(self, newer: Passage, older: Sequence[Passage]) -> list[Verdict]:
-        """Judge what the newer statement does to each older one."""
+    def changes(self, newer: Passage, older: Sequence[Passage]) -> Sequence[Verdict | None]:
+        """Judge what the newer statement does to each older one; None as above."""
 
-    def supports(self, messages: Sequence[Passage], memory: str) -> float:
-        """Return the probability that the messages support the memory."""
+    def supports(self, messages: Sequence[Passage], memory: str) -> float | None:
+        """Return the probability that the messages support the memory; None as above."""
