@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from jiyi.reader import USER, Passage, pairs
 from jiyi.reader.pairs import ANSWERS, CHANGES, SUPPORTS, Pair, pair_ids
 
+from .held_out import auc
 from .lists import ENDS, _speaker
 from .network import HEADS, ReaderNetwork, padded
 
@@ -35,13 +36,6 @@ def logits_of(network: ReaderNetwork, tokenizer: Any, head: int, wanted: Sequenc
         for at, row in zip(some, network.judge(states.float(), HEADS[head]).cpu().numpy(), strict=True):
             out[at] = row
     return np.stack(out)
-
-
-def auc(high: Any, low: Any) -> float:
-    high, low = np.asarray(high), np.asarray(low)
-    if not len(high) or not len(low):
-        return float("nan")
-    return float((high[:, None] > low[None]).mean() + 0.5 * (high[:, None] == low[None]).mean())
 
 
 def figures(network: ReaderNetwork, tokenizer: Any, dev: Any, languages: set[str], name: str) -> dict[str, Any]:

@@ -7,9 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from ..settings import Settings
 
 USER = "user"
+WEIGHTS = Path(__file__).parents[1] / "weights"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,3 +51,14 @@ class Reader(Protocol):
 
     def supports(self, messages: Sequence[Passage], memory: str) -> float | None:
         """Return the probability that the messages support the memory; None as above."""
+
+
+def resolve(settings: Settings, given: Reader | None) -> Reader | None:
+    """Return the reader to use: the given one, else the one of the package; None if the settings turn it off."""
+    if not settings.search.reader or settings.search.preset != "measured":
+        return None
+    if given is not None or not (WEIGHTS / "reader.json").exists():
+        return given
+    from .onnx_reader import OnnxReader
+
+    return OnnxReader(WEIGHTS)

@@ -98,8 +98,9 @@ class _Network:
         ids, first = pairs.pair_ids(self._tokenizer, judgement, pair)
         types = np.zeros((1, len(ids)), np.int64)
         types[0, first:] = 1
-        logits: NDArray[np.float32] = self._session.run(None, {"ids": np.array([ids], np.int64), "types": types})[0]
-        return logits[0]
+        [logits] = self._session.run(None, {"ids": np.array([ids], np.int64), "types": types})
+        found: NDArray[np.float32] = logits[0]
+        return found
 
 
 def _trunk(first: str, second: str) -> Trunk | None:
@@ -108,8 +109,3 @@ def _trunk(first: str, second: str) -> Trunk | None:
     if "other" in found:
         return None
     return "en" if found == {"en"} else "zh"
-
-
-def packaged(folder: Path) -> OnnxReader | None:
-    """Return the reader of a folder, or None if it holds none."""
-    return OnnxReader(folder) if (folder / "reader.json").exists() else None
