@@ -8,7 +8,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper, save
 
 from jiyi.reader import Passage
-from jiyi.reader.onnx_reader import OnnxReader, packaged
+from jiyi.reader.onnx_reader import OnnxReader
 
 WORDS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[unused1]", "[unused2]", "[unused3]", "where", "live", "rome", "milan")
 WORDS += ("moved", "我", "住", "在", "罗", "马", "user", ":", "?")
@@ -43,13 +43,7 @@ def reader(tmp_path: Path) -> OnnxReader:
     calibration = {"changes": 0.5, "supports": [1.0, -1.0]}
     given = {"id": "tiny-1", "calibration": {"en": calibration, "zh": calibration}}
     (tmp_path / "reader.json").write_text(json.dumps(given), encoding="utf-8")
-    found = packaged(tmp_path)
-    assert found is not None
-    return found
-
-
-def test_a_folder_without_networks_holds_no_reader(tmp_path: Path) -> None:
-    assert packaged(tmp_path) is None
+    return OnnxReader(tmp_path)
 
 
 def test_english_is_read_by_the_english_network_and_everything_with_chinese_by_the_other(reader: OnnxReader) -> None:

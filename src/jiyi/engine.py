@@ -20,11 +20,11 @@ from .llm import LLM
 from .llm import resolve as resolve_llm
 from .metrics import Meter
 from .models import Deletion, MemoryItem, Status
-from .read.accesses import Accesses
+from .read.accesses import Accesses, Period
 from .read.presets import PRESETS, TYPE_PRIORITIES, Ranking
 from .read.rerank import Reranker
 from .read.rerank import resolve as resolve_reranker
-from .read.search import KEPT, Period, Searcher
+from .read.search import KEPT, Searcher
 from .reader import Reader
 from .reader import resolve as resolve_reader
 from .scope import Filter, Filters, Lifetimes

@@ -11,13 +11,13 @@ import numpy as np
 
 from .. import threads
 from ..index.query import Candidates, IndexQuery
+from ..languages import sentences
 from ..languages.terms import tokens
 from ..languages.words import language, width
 from ..models import MemoryItem
 from ..reader import USER, Passage, Reader
 from ..roles import teller_of
 from ..text.passages import passages
-from ..write.parse.statement_spans import statement_spans
 from .hits import BEGINNING
 from .presets import Ranking
 from .query import Query
@@ -26,9 +26,10 @@ from .score import Score, score
 
 logger = logging.getLogger(__name__)
 
-LONG = 320  # width of a text that is cut to the statements which share most words with the query
+LONG = 320  # width of a text that is cut to the sentences which share most words with the query
 MAX_CUT = 300  # width of what is read of such a text
-MOST_CUTS = 2  # statements of it that are read
+MOST_LOOKED_AT = 100_000  # characters of it
+MOST_CUTS = 2  # pieces of it that are read
 WHOLE = 0.8  # share of a message's words from which on a derived memory is shown in its place
 PAIR_TOKENS = 4  # marks between the texts of a pair
 BYTES_PER_TOKEN = 3  # of English letters and Chinese characters alike, roughly
@@ -166,17 +167,25 @@ def _wordings(
 
 
 def _passages(memory: MemoryItem, asked: frozenset[str], before: str) -> list[Passage]:
-    """Return what is read of a memory: all of a short one; of a long one the statements that share most words."""
+    """Return what is read of a memory: all of a short one; of a long one the pieces that share most words."""
     speaker = _speaker(memory)
     text = memory.content
     if width(text) <= LONG:
         return [Passage(text, speaker, before)]
-    role = str(memory.data.get("role") or "user")
-    spans = statement_spans(text[: 50 * BEGINNING], role)
-    parts = [text[start:end] for start, end in spans] if len(spans) > 1 else passages(text, memory.data)
+    parts = passages(text, memory.data) or _pieces(text[:MOST_LOOKED_AT])
     shared = [len(asked.intersection(tokens(part[:BEGINNING]))) for part in parts]
     best = sorted(sorted(range(len(parts)), key=lambda at: (-shared[at], at))[:MOST_CUTS])
     return [Passage(parts[at][:MAX_CUT], speaker, parts[at - 1][-MAX_CUT:] if at else before) for at in best]
+
+
+def _pieces(text: str) -> list[str]:
+    """Divide a text into pieces of some sentences."""
+    pieces = [""]
+    for start, end in sentences(text):
+        if width(pieces[-1]) + width(text[start:end]) > MAX_CUT and pieces[-1]:
+            pieces.append("")
+        pieces[-1] = f"{pieces[-1]} {text[start:end]}".strip()
+    return pieces
 
 
 def _speaker(memory: MemoryItem) -> str:

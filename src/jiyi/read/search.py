@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
 from hashlib import sha256
-from typing import Annotated, Self, TypeVar
+from typing import Annotated, TypeVar
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
 
@@ -36,7 +36,7 @@ from ..reader import Reader
 from ..scope import Filter
 from ..store.store import Store
 from ..store.write_set import FeedPosition, SearchSnapshot
-from .accesses import Accesses
+from .accesses import Accesses, Period
 from .hits import KeptResult, as_they_were, hit, matched_terms
 from .judging import judged, needed, statements
 from .names import by_name, name_question, unnamed
@@ -51,7 +51,6 @@ T = TypeVar("T")
 
 MOST_USED_S = 3600  # for which the most used memories are cached
 KEPT = 200  # results in this process
-DRIFT = 1000  # a result lives for less than this part of the half-life, in which no freshness moves by 0.1 %
 
 
 class CachedResult(BaseModel):
@@ -65,23 +64,6 @@ class CachedResult(BaseModel):
     total_found: Annotated[int, Field(ge=0)]
     searched: Annotated[int, Field(ge=0)]
     expanded: bool  # synonyms were searched for; they are looked up again
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Period:
-    """Time in intervals of so many seconds. Accesses count in scores when a new one begins."""
-
-    seconds: float
-
-    @classmethod
-    def of(cls, seconds: float, half_life_days: float) -> Self:
-        return cls(seconds=max(min(seconds, half_life_days * 86_400 / DRIFT), 0.001))
-
-    def number(self, at: datetime) -> int:
-        return int(at.timestamp() // self.seconds)
-
-    def left(self, at: datetime) -> float:
-        return self.seconds - at.timestamp() % self.seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,7 +272,7 @@ class Searcher:
 
     def _key(self, query: Query, position: FeedPosition, period: int, asked_at: datetime | None) -> str:
         spans = [(span.start, span.end) for span in dates(query.text, query.filter.now) if span.relative]
-        return _hash(query, spans, self._engine, self.reranker_id, self.reader_id, position, period, asked_at)
+        return _hash(query, spans, self._engine, self.models(), position, period, asked_at)
 
     async def _restored(self, query: Query, snapshot: SearchSnapshot, stored: CachedResult) -> SearchResult | None:
         """Return a cached result with the memories as they are now, or None if one of them is gone."""
@@ -312,9 +294,9 @@ class Searcher:
     def reranker_id(self) -> str | None:
         return None if self.reranker is None else self.reranker.id
 
-    @property
-    def reader_id(self) -> str | None:
-        return None if self.reader is None else self.reader.id
+    def models(self) -> dict[str, str | None]:
+        """Return the ids of the models that read hits, by their names in the statistics."""
+        return {"reranker": self.reranker_id, "reader": None if self.reader is None else self.reader.id}
 
     def cache_use(self) -> CacheUse:
         problems = [f"{cache.name}: {cache.problem}" for cache in self._caches if cache.problem]
