@@ -20,11 +20,13 @@ from .llm import LLM
 from .llm import resolve as resolve_llm
 from .metrics import Meter
 from .models import Deletion, MemoryItem, Status
-from .read.accesses import Accesses
+from .read.accesses import Accesses, Period
 from .read.presets import PRESETS, TYPE_PRIORITIES, Ranking
 from .read.rerank import Reranker
 from .read.rerank import resolve as resolve_reranker
-from .read.search import KEPT, Period, Searcher
+from .read.search import KEPT, Searcher
+from .reader import Reader
+from .reader import resolve as resolve_reader
 from .scope import Filter, Filters, Lifetimes
 from .settings import EngineSettings, Settings
 from .store.repositories.memories import Places
@@ -157,6 +159,7 @@ class Engine:
         extractor: Extractor | None = None,
         extractors: Sequence[Extractor] = (),
         reranker: Reranker | None = None,
+        reader: Reader | None = None,
         workspace: str | Path | None = None,
         workspace_user: str | None = None,
     ) -> Self:
@@ -200,6 +203,8 @@ class Engine:
                 meter,
                 resolve_reranker(settings, reranker),
                 min(KEPT, settings.cache.max_searches),
+                reader=resolve_reader(settings, reader),
+                reading_tokens=settings.search.reading_tokens,
             ),
             accesses=accesses,
             lifetimes=tuple(sorted(Retention(settings=settings.maintenance).lifetimes.items())),
@@ -239,6 +244,7 @@ class Engine:
             extractors=(BuiltinExtractor(), *self.extractors),
             slow_extractor=self.slow_extractor,
             judge=judging,
+            reader=self.searcher.reader,
             meter=self.meter,
         )
 

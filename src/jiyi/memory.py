@@ -1,5 +1,4 @@
-"""The class `Memory`: each verb validates its arguments and runs its stages, which are in `write` and `read`.
-Those of writing are imported when a verb needs them: programs that only search start faster."""
+"""The class `Memory`: each verb checks its arguments and runs its stages. Those of writing are imported when needed."""
 
 from __future__ import annotations
 
@@ -41,6 +40,7 @@ from .models import (
 from .read.hits import as_they_were, to_the_point
 from .read.query import interpret, with_llm_synonyms
 from .read.rerank import Reranker
+from .reader import Reader
 from .scope import Changes, Filter, Filters, TimeRange, explain_arguments
 from .settings import Settings, load_settings
 
@@ -80,6 +80,7 @@ class Memory(Areas, Bulk):
         extractor: Extractor | None = None,
         extractors: Sequence[Extractor] = (),
         reranker: Reranker | None = None,
+        reader: Reader | None = None,
         workspace: str | Path | None = None,
         workspace_user: str | None = None,
         key: str | None = None,
@@ -88,15 +89,14 @@ class Memory(Areas, Bulk):
         URL names a server (`jiyi serve`); `key` is its API key. With a `workspace`, a folder, memories are also files:
         DIR/context/memory.md of the `workspace_user`, or DIR/<user>/context/memory.md of each user.
 
-        `embedder`, `llm` and `reranker` replace those of the settings. `extractors` run inside `add`, beside the
-        built-in one; a slow `extractor`, such as one that asks a model, runs in a job after it and replaces them.
-
+        `embedder`, `llm`, `reranker` and `reader` replace those of the settings. `extractors` run inside `add`, beside
+        the built-in one; a slow `extractor`, such as one that asks a model, runs in a job after it and replaces them.
         Use it as `async with Memory.open() as memory:`, or `memory = await Memory.open()` and `await memory.close()`.
         """
         settings = settings or load_settings()
         parts: dict[str, Any] = {"settings": settings, "embedder": embedder, "llm": llm, "reranker": reranker}
-        parts |= {"extractor": extractor, "extractors": extractors, "workspace": workspace}
-        parts["workspace_user"] = workspace_user
+        parts |= {"reader": reader, "extractor": extractor, "extractors": extractors}
+        parts |= {"workspace": workspace, "workspace_user": workspace_user}
         if str(where or settings.url or "").lower().startswith(("http://", "https://")):
             from .client import Memory as Client
 
@@ -443,7 +443,7 @@ class Memory(Areas, Bulk):
         """Count what the store holds, of one user or of all."""
         engine, user_id = self._engine, validation.optional_name("user_id", user_id)
         held = await engine.store.statistics.stats(engine.embedder.id, user_id)
-        return held.model_copy(update={"cache": engine.searcher.cache_use(), "reranker": engine.searcher.reranker_id})
+        return held.model_copy(update={"cache": engine.searcher.cache_use(), **engine.searcher.models()})
 
     async def health(self) -> Health:
         """Check that the store answers, that jobs get done, and that texts can be embedded."""

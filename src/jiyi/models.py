@@ -428,6 +428,7 @@ class Stats(Value):
     coverage: Coverage
     embedder: str
     reranker: str | None = None  # None: hits are ranked without reading them
+    reader: str | None = None  # None: no reader judges them
     store: str
     schema_version: str
     size_bytes: int

@@ -82,6 +82,10 @@ class SearchSettings(Section):
     rerank: bool = Field(
         default=True, description="let a reranker read the best candidates, if `jiyi-rerank` is installed"
     )
+    reader: bool = Field(default=True, description="let a reader judge the best candidates, if there is one")
+    reading_tokens: int = Field(
+        default=1000, ge=0, le=100_000, description="tokens of a search that the reader reads at most"
+    )
     expand_with_llm: bool = Field(default=False, description="ask the language model for synonyms of query words")
 
 

@@ -38,6 +38,7 @@ from ..models import (
     Stats,
 )
 from ..read.rerank import Reranker
+from ..reader import Reader
 from ..scope import explain_arguments
 from ..settings import Settings, load_settings
 from ..text.fence import Fence
@@ -90,6 +91,7 @@ class Memory:
         extractor: Extractor | None = None,
         extractors: Sequence[Extractor] = (),
         reranker: Reranker | None = None,
+        reader: Reader | None = None,
         workspace: str | Path | None = None,
         workspace_user: str | None = None,
         key: str | None = None,
@@ -105,6 +107,7 @@ class Memory:
             "extractor": extractor,
             "extractors": extractors or None,
             "reranker": reranker,
+            "reader": reader,
             "workspace": workspace,
             "workspace_user": workspace_user,
         }

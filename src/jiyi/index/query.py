@@ -60,6 +60,7 @@ class Evidence:
     columns: Mapping[str, NDArray[Any]]  # one value per candidate, by feature name; a feature without any is 0
     vectors: NDArray[np.float32]
     previous_vectors: NDArray[np.float32] | None = None  # of the message before, zeros without one; None if none has
+    previous: Sequence[str | None] = ()  # ids of the messages before; empty if none has one
 
 
 class ScopedColumn:

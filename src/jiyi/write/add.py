@@ -19,6 +19,7 @@ from ..ids import new_id
 from ..index.search_index import SearchIndex
 from ..metrics import Meter
 from ..models import OnConflict, Receipt, ReceiptState, utc_now
+from ..reader import Reader
 from ..scope import Scope
 from ..settings import ExtractionSettings
 from ..store.repositories.additions import Start
@@ -28,6 +29,7 @@ from ..store.upkeep.message_words import DELETED
 from ..store.write_set import NO_EFFECTS, Addition, Effects, NewMemory, NewMessage, Stale, StoredMessage, UnitPart
 from .accept import Accepted, identify, looked_back, message_hashes
 from .build import CONTEXT, Context, derived, request_hash, stated, teller_data, verbatim
+from .changes import end_what_changed
 from .derive import HISTORY_MESSAGES, UNIT_MESSAGES, derive
 from .drafts import Draft, Extractor
 from .index import KeywordRules, embed_entries, index_entries
@@ -69,6 +71,7 @@ class Flow:
     extractors: tuple[Extractor, ...]  # run inside `add`
     slow_extractor: Extractor | None  # of a language model: run by a worker after `add`
     judge: Judge | None = None  # of similar memories; run by the worker, too
+    reader: Reader | None = None  # judges what new statements end
     meter: Meter = field(default_factory=Meter)
 
 
@@ -190,7 +193,8 @@ async def _derive_addition(
         made = Made(memories=tuple(stateds), problems=(f"extraction failed: {type(error).__name__}: {error}",))
         later = bool(fresh)
     memories, problem = await index(list(verbatims.values()), known, made, context.user_id, at, flow)
-    memories, effects, met = await merge_repeated(memories, made.repeats, made.effects, context.place, at, flow)
+    effects = await end_what_changed(memories, made.effects, context.place, at, flow)
+    memories, effects, met = await merge_repeated(memories, made.repeats, effects, context.place, at, flow)
     done = ReceiptState.EXTRACTED if problem else ReceiptState.INDEXED
     saved = to_judge(memories, made.repeats) if flow.judge is not None and flow.settings.enabled else []
     idempotency_key, request_hash, actor = request

@@ -23,6 +23,7 @@ from ..store.store import Store
 from ..store.write_set import Addition, Lease, LeaseLost, NewMessage, Stale
 from .add import Flow, Made, begun, index, make
 from .build import CONTEXT, Context
+from .changes import end_what_changed
 from .drafts import Draft, Extracted, Extractor, Unit
 from .repeats import merge_repeated
 from .saved import judge_saved
@@ -186,7 +187,8 @@ async def run_job(lease: Lease, flow: Flow, *, max_attempts: int, answers: Answe
             messages = await flow.store.messages.get(lease.user_id, left["messages"])
             made = await _made(messages, context, at, flow, lease.attempt, max_attempts)
         memories, problem = await index((), (), made, lease.user_id, at, flow)
-        memories, effects, same = await merge_repeated(memories, made.repeats, made.effects, context.place, at, flow)
+        effects = await end_what_changed(memories, made.effects, context.place, at, flow)
+        memories, effects, same = await merge_repeated(memories, made.repeats, effects, context.place, at, flow)
         memories, effects, met, unjudged = await judge_similar(memories, effects, context.place, at, flow)
         addition = Addition(
             id=lease.job_id,
