@@ -16,6 +16,8 @@ Status = Literal["active", "archived"]
 
 # Memories from this relevance on can be used; those below it are weak matches and are marked as such.
 RELEVANT = 0.6
+# Memories with a confidence or trust below it need a look: see `usage.review`.
+UNSURE = 0.6
 
 
 def in_utc(at: datetime) -> datetime:

@@ -53,6 +53,11 @@ class LLMSettings(Section):
     )
     prompts: Path | None = Field(default=None, description="folder with custom prompts")
     tokens_per_hour: int | None = Field(default=None, gt=0, description="token budget per user and hour")
+    verify: Literal["auto", "on", "off"] = Field(
+        default="auto",
+        description="ask the model once more which of its memories the conversation does not support; `auto`: if the"
+        " model is a small one or has failed the test of `jiyi doctor`",
+    )
 
 
 def _weight(description: str) -> Any:
@@ -93,7 +98,9 @@ class ExtractionSettings(Section):
         default=True, description="use the built-in extractor when the language model fails permanently"
     )
     min_importance: float = Field(default=0.3, ge=0, le=1, description="drop memories of less importance")
-    min_confidence: float = Field(default=0.3, ge=0, le=1, description="drop memories of less confidence")
+    min_confidence: float = Field(
+        default=0.3, ge=0, le=1, description="drop memories of less confidence, but none of a language model"
+    )
     max_keywords_per_memory: int = Field(default=5, ge=1, le=50, description="maximum keywords of a memory")
     min_keyword_weight: float = Field(
         default=0.3, ge=0, le=1, description="drop keywords of less weight; the best one always stays"

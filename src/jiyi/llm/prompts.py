@@ -23,6 +23,7 @@ PLACEHOLDERS: dict[str, tuple[frozenset[str], frozenset[str]]] = {
     "memories": (frozenset({"conversation"}), frozenset({"known", "earlier", "participants"})),
     "episodes": (frozenset({"conversation"}), frozenset({"earlier", "participants"})),
     "judge": (frozenset({"pairs"}), frozenset()),
+    "verify": (frozenset({"conversation", "memories"}), frozenset({"earlier"})),
     "expand": (frozenset({"query"}), frozenset()),
     "compress": (frozenset({"memories"}), frozenset()),
     "keywords": (frozenset({"content"}), frozenset({"summary", "memory_type", "max_keywords"})),

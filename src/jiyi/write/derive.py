@@ -198,7 +198,9 @@ def _checked(
         problem = _problem(proposed, texts)
         if problem is not None:
             wrong[problem] += 1
-        elif proposed.importance >= settings.min_importance and proposed.confidence >= settings.min_confidence:
+        elif proposed.importance >= settings.min_importance and (
+            proposed.is_checked or proposed.confidence >= settings.min_confidence
+        ):
             by = by_id[proposed.source.message_id]
             draft = in_whose_words(proposed, by.text)
             if draft is None:

@@ -9,6 +9,8 @@ from typing import Protocol
 
 from pydantic import JsonValue
 
+CHECKED_BY = "checked_by"  # key in the data of a memory: what judged if its messages support it
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Said:
@@ -81,6 +83,11 @@ class Draft:
     expires_at: datetime | None = None
     tags: tuple[str, ...] = ()
     data: dict[str, JsonValue] = field(default_factory=dict)  # e.g. extractor and version
+
+    @property
+    def is_checked(self) -> bool:
+        """Return True if its confidence says how far its messages support it: it is stored however low that is."""
+        return CHECKED_BY in self.data
 
     @property
     def source(self) -> Evidence:

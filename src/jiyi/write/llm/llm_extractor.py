@@ -17,10 +17,12 @@ from ..drafts import Draft, Evidence, Extracted, Unit
 from ..extract import corrected_message, extract
 from .proposals import Proposals, Rejected, summary_of
 from .schema import EPISODES, MEMORIES
+from .support_check import SupportCheck
 from .transcript import Transcript, render_known, transcript
 
 SCHEMAS: dict[str, dict[str, Any]] = {"memories": MEMORIES, "episodes": EPISODES}
 NO_USAGE = Usage()
+UNCHECKED = SupportCheck()
 MIN_EPISODE = 3  # messages
 REFUSED_ATTEMPTS = 2  # for a well-formed reply of which the checks accept nothing
 
@@ -36,24 +38,26 @@ class LlmDrafts:
     usage: Usage = NO_USAGE
 
 
-async def llm_drafts(unit: Unit, llm: LLMClient) -> LlmDrafts:
-    """Return the valid drafts. Raise `LlmError`; `temporary` says if a retry can help. A reply without a valid draft is
-    an error too, so that the caller knows why there is nothing."""
+async def llm_drafts(unit: Unit, llm: LLMClient, check: SupportCheck = UNCHECKED) -> LlmDrafts:
+    """Return the valid drafts with their confidence. Raise `LlmError`; `temporary` says if a retry can help. A reply
+    without a valid draft is an error too, so that the caller knows why there is nothing."""
     conversation = transcript(unit)
     if conversation is None:
         return LlmDrafts()
     tasks = ["memories"] if len(conversation.messages) < MIN_EPISODE else ["memories", "episodes"]
     answers = await asyncio.gather(*(_ask(task, conversation, unit, llm) for task in tasks), return_exceptions=True)
     found, problems = _parts(answers)
-    drafts = [draft for part in found for draft in part.drafts]
+    drafts, unchecked, used = await check.judge(
+        [draft for part in found for draft in part.drafts], conversation, unit, llm
+    )
     if found[0].rejected or found[0].unusable is None:  # memories come first
         drafts += await asyncio.to_thread(_from_rules, unit, drafts, found[0].unusable)
     drafts += await asyncio.to_thread(_corrected, unit, drafts)
     return LlmDrafts(
         drafts=tuple(drafts),
         rejected=tuple(one for part in found for one in part.rejected),
-        problems=(*conversation.notes, *problems),
-        usage=sum((part.usage for part in found), NO_USAGE),
+        problems=(*conversation.notes, *problems, *unchecked),
+        usage=sum((part.usage for part in found), used),
     )
 
 
@@ -138,12 +142,13 @@ async def _ask(task: str, conversation: Transcript, unit: Unit, llm: LLMClient) 
 
 
 class LlmExtractor:
-    """An extractor that uses a language model."""
+    """An extractor that uses a language model, and `check` for the confidence in what it finds."""
 
-    def __init__(self, llm: LLMClient) -> None:
+    def __init__(self, llm: LLMClient, check: SupportCheck = UNCHECKED) -> None:
         self._llm = llm
+        self._check = check
         self.id = llm.id
 
     async def __call__(self, unit: Unit, /) -> Extracted:
-        found = await llm_drafts(unit, self._llm)
+        found = await llm_drafts(unit, self._llm, self._check)
         return Extracted(drafts=found.drafts, problems=found.problems)

@@ -20,7 +20,7 @@ TYPES = ("preference", "fact", "event", "task", "pattern", "skill")
 _NUMBER = re.compile(r"^\[?\s*(?:#|m|k|message\s*|消息\s*)?(\d{1,6})\s*\]?", re.IGNORECASE)
 
 
-def _numbers(value: Any) -> Any:
+def numbers(value: Any) -> Any:
     """Read message numbers: [2], 2, "2", "[2]" and ["#2"] all mean message 2."""
     values = value if isinstance(value, list) else [value]
     found = []
@@ -43,7 +43,7 @@ def _or_default(default: Any) -> Any:
 
 
 Words = Annotated[str, Field(min_length=1, max_length=MAX_WORDS)]
-Numbers = Annotated[list[Annotated[int, Field(ge=1, strict=True)]], BeforeValidator(_numbers), Field(min_length=1)]
+Numbers = Annotated[list[Annotated[int, Field(ge=1, strict=True)]], BeforeValidator(numbers), Field(min_length=1)]
 OptionalWords = Annotated[Words | None, _or_default(None)]
 
 
@@ -117,6 +117,7 @@ MEMORIES = _list_of(
     ),
 )
 EPISODES = _list_of("episodes", _object(participant=_TEXT, title=_TEXT, content=_TEXT, messages=_NUMBERS))
+VERDICTS = _object(unsupported=_NUMBERS)
 JUDGEMENTS = _list_of(
     "judgements",
     _object(
