@@ -34,6 +34,7 @@ MAX_PER_MESSAGE = 4
 MAX_EXTRA = 8
 SHOWN = 5  # reasons listed in a problem
 MOST_TAGS, LONGEST_TAG = 3, 24
+A_DAY = timedelta(days=1)
 AROUND = timedelta(days=2)  # a message: days that need no words
 FARTHEST = timedelta(days=366 * 120)  # from a message
 
@@ -250,7 +251,7 @@ def _agrees(day: datetime, text: str, cited: Sequence[Said]) -> bool:
     spans = [span for said, now in words for ahead in (False, True) for span in dates(said, now, future=ahead)]
     if any(span.start.date() <= day.date() <= span.end.date() for span in spans):
         return True
-    named = any(span.grain == "day" and not span.relative for span in dates(text, at))
+    named = any(span.end - span.start <= A_DAY and not span.relative for span in dates(text, at))
     return not named and abs(day - at) <= FARTHEST
 
 
