@@ -90,12 +90,27 @@ class SearchSettings(Section):
     expand_with_llm: bool = Field(default=False, description="ask the language model for synonyms of query words")
 
 
+class UserWishes(Section):
+    instructions: str | None = Field(default=None, max_length=4000, description="what to remember, and what never")
+    categories: tuple[str, ...] = Field(default=(), description="tags")
+
+
 class ExtractionSettings(Section):
     """Extraction of memories from messages."""
 
     enabled: bool = Field(default=True, description="extract memories; off: store messages verbatim only")
     fallback: bool = Field(
         default=True, description="use the built-in extractor when the language model fails permanently"
+    )
+    instructions: str | None = Field(
+        default=None, max_length=4000, description="for the language model: what to remember, and what never"
+    )
+    categories: tuple[str, ...] = Field(
+        default=(),
+        description="the tags that the language model may give, as a JSON list: `diet`, or `diet: food and allergies`",
+    )
+    users: dict[str, UserWishes] = Field(
+        default={}, description="by user id: further `instructions` and `categories` of this user"
     )
     min_importance: float = Field(default=0.3, ge=0, le=1, description="drop memories of less importance")
     min_confidence: float = Field(

@@ -182,6 +182,9 @@ class Memory:
             fields["epoch"] = epoch
         if fields["on_conflict"] == "error":  # which older servers do anyway
             del fields["on_conflict"]
+        for name in ("own_only", "instructions", "categories"):  # the same
+            if not fields[name]:
+                del fields[name]
         for name in ("occurred_at", "expires_at"):
             fields[name] = validation.optional_time(name, fields[name])
         own = (*self._runtime.settings.user_names, *(fields["user_names"] or ()))

@@ -44,6 +44,8 @@ class Unit:
     user_names: tuple[str, ...] = ()  # further names of the user
     session_id: str | None = None
     group_id: str | None = None
+    instructions: str | None = None  # for language models: what to remember, and what never
+    categories: tuple[str, ...] = ()  # tags that a language model may give, also "name: what belongs to it"
     epoch: str | None = None  # erasure epoch of the user when the work began
 
 

@@ -24,8 +24,9 @@ from ..store.write_set import Addition, Lease, LeaseLost, NewMessage, Stale
 from .add import Flow, Made, begun, index, make
 from .build import CONTEXT, Context
 from .drafts import Draft, Extracted, Extractor, Unit
+from .extract import BuiltinExtractor
 from .repeats import merge_repeated
-from .saved import judge_saved
+from .saved import judge_saved, read_summaries
 from .similar import judge_similar
 
 POLL_S = 1.0  # other processes create jobs too
@@ -179,7 +180,9 @@ async def run_job(lease: Lease, flow: Flow, *, max_attempts: int, answers: Answe
     judge = None if flow.judge is None else partial(flow.judge, epoch=context.epoch)
     flow = replace(flow, slow_extractor=slow, judge=_once(judge, repr, {}))
     while True:
-        if left.get("saved"):
+        if left.get("summaries"):
+            made = await read_summaries(left["summaries"], context, at, flow, is_last=lease.attempt >= max_attempts)
+        elif left.get("saved"):
             judged = await judge_saved(left["saved"], context, at, flow)
             made = Made(memories=judged.memories, effects=judged.effects, problems=judged.problems)
         else:
@@ -257,14 +260,16 @@ async def _made(
         except LlmError as error:
             last = attempt >= _most_attempts(error, max_attempts) and not isinstance(error, LlmOverBudget)
             hopeless = not error.temporary or last
-            if not (hopeless and flow.extractors and flow.settings.fallback):
+            builtin = [one for one in flow.extractors if isinstance(one, BuiltinExtractor)]
+            if not (hopeless and builtin and flow.settings.fallback and unit.instructions is None):
                 raise
-            drafts = [draft for extract in flow.extractors for draft in _drafts(await extract(unit))]
+            drafts = [draft for extract in builtin for draft in _drafts(await extract(unit))]
             problem = f"the language model failed, the built-in extractor did without it: {error}"
             return Extracted(drafts=tuple(drafts), problems=(problem,))
 
     extractor = cast("Extractor", either)
-    made = await make(messages, (), context, (extractor,), at, replace(flow, slow_extractor=extractor))
+    own = (one for one in flow.extractors if not isinstance(one, BuiltinExtractor))
+    made = await make(messages, (), context, (extractor, *own), at, replace(flow, slow_extractor=extractor))
     return replace(made, problems=tuple(dict.fromkeys(made.problems)))
 
 

@@ -90,19 +90,21 @@ def summary_of(rejected: Sequence[Rejected], kept: int) -> str:
     return f"{len(rejected)} of {len(rejected) + kept} memories of the language model were rejected: {reasons}"
 
 
-def _tags(proposed: Sequence[str]) -> tuple[str, ...]:
-    """Return short topics; a sentence is no tag."""
-    plain = (" ".join(one.split()).strip("#") for one in proposed)
-    return tuple(dict.fromkeys(one for one in plain if one and len(one) <= LONGEST_TAG))[:MOST_TAGS]
-
-
 class Proposals:
     """Reads the proposals for a unit; `notes` says what was left out of those that are kept."""
 
-    def __init__(self, transcript: Transcript, made_by: dict[str, JsonValue], known: Sequence[Known] = ()) -> None:
+    def __init__(
+        self,
+        transcript: Transcript,
+        made_by: dict[str, JsonValue],
+        known: Sequence[Known] = (),
+        categories: Sequence[str] = (),
+    ) -> None:
         self.notes: list[str] = []
         self._transcript = transcript
         self._known = known
+        named = (one.partition(":")[0].partition("：")[0].strip() for one in categories)
+        self._categories = {name.casefold(): name for name in named}
         self._made_by = made_by
         self._people = {name.casefold(): name for name in transcript.participants}
         for words in LABELS.values():
@@ -174,7 +176,7 @@ class Proposals:
             occurred_at=teller.sent_at if day is None or (day > teller.sent_at and not dated) else day,
             valid_from=teller.sent_at if day is not None and day > teller.sent_at else None,
             importance=proposed.importance,
-            tags=_tags(proposed.tags),
+            tags=self._tags(proposed.tags),
             data=data,
             **told,
         )
@@ -193,6 +195,14 @@ class Proposals:
             return day
         self.notes.append(f"a date was left out: {proposed.when} does not agree with {proposed.text[:80]!r}")
         return None
+
+    def _tags(self, proposed: Sequence[str]) -> tuple[str, ...]:
+        """Return short topics, of the categories if there are any; a sentence is no tag."""
+        plain = [" ".join(one.split()).strip("#") for one in proposed]
+        if self._categories:
+            known = (self._categories.get(one.casefold()) for one in plain)
+            return tuple(dict.fromkeys(one for one in known if one is not None))
+        return tuple(dict.fromkeys(one for one in plain if one and len(one) <= LONGEST_TAG))[:MOST_TAGS]
 
     def _ends(self, proposed: ProposedMemory) -> tuple[str, ...]:
         return tuple(self._known[number - 1].id for number in proposed.ends or () if number <= len(self._known))
