@@ -31,7 +31,7 @@ from .build import CONTEXT, Context, derived, is_own, request_hash, stated, tell
 from .derive import HISTORY_MESSAGES, UNIT_MESSAGES, derive
 from .drafts import Draft, Extractor
 from .index import KeywordRules, embed_entries, index_entries
-from .known import TakenKeys, known_memories, taken_keys, with_rows
+from .known import TakenKeys, join_named, known_memories, taken_keys, with_rows
 from .parts import names_told
 from .reconcile import Proposed, Reconciled, end_named, fact_told, keep_rest, settle, stated_facts
 from .repeats import merge_equal, merge_repeated
@@ -271,6 +271,7 @@ async def make(
     with threads.Budget(COMPARING_S):
         looked_up = start.looked_up if start else {}
         settled = await _settle(proposed, drafts, stated, place, at, flow.store, looked_up)
+        settled = await join_named(settled, proposed, place, at, flow)
     names = merge_equal(list(names_told(settled.over, context)))
     return replace(
         made,
@@ -320,7 +321,8 @@ def _proposed(drafts: Sequence[Draft], said: Mapping[str, NewMessage], context: 
         memory = derived(draft, context, teller_data(by.role, by.speaker, context))
         told_at = max(said[source.message_id].sent_at for source in memory.sources)
         fact = fact_told(memory, context)
-        found.append(Proposed(memory=memory, facts=(fact,) if fact else (), told_at=told_at, ends=draft.ends))
+        named = {"ends": draft.ends, "repeats": draft.repeats, "merges": draft.merges}
+        found.append(Proposed(memory=memory, facts=(fact,) if fact else (), told_at=told_at, **named))
     return found
 
 

@@ -30,6 +30,7 @@ class Known:
     id: str
     text: str
     at: datetime
+    speaker: str | None = None  # who told it, unless it was the user
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,6 +78,8 @@ class Draft:
     ended: bool = False  # the value no longer holds: "no longer", 不再, "stopped"
     replaces: str | None = None  # the value that has ended: "switched from Vim to Helix"
     ends: tuple[str, ...] = ()  # ids of `Unit.known` that no longer hold
+    repeats: tuple[str, ...] = ()  # ids of those that say the same
+    merges: tuple[str, ...] = ()  # ids of those that it says too, besides something new
     importance: float = 0.5
     confidence: float = 1.0
     trust: float = 1.0  # times the trust in the messages; lower for words that are not the speaker's own

@@ -14,8 +14,6 @@ from pydantic import JsonValue
 from ..errors import LlmError
 from ..ids import new_id
 from ..index.query import IndexQuery
-from ..languages import cue
-from ..languages.terms import tokens
 from ..models import CandidateMemory, MemoryItem
 from ..roles import teller_of
 from ..scope import Filter, Scope
@@ -27,7 +25,7 @@ from .drafts import Draft, Extracted, Said, Unit
 from .extract import stated_in
 from .known import KINDS
 from .reconcile import ACTOR, Reconciled, edited, end_statement, facts_in, keep_rest
-from .repeats import details, merged_fields
+from .repeats import content_words, covers, merged_fields, says_both
 from .similar import MAX_PAIRS, DatedText, Judgement
 
 if TYPE_CHECKING:
@@ -36,7 +34,6 @@ if TYPE_CHECKING:
 NEIGHBOURS = 4  # stored memories that a saved text is compared with
 MIN_LIKENESS = 0.3  # cosine
 SUMMARY, SUMMARY_TRUST = "summary", 0.5  # kind in the data of a summary's episode
-COVERED = 0.9  # share of a text's words in another one that says at least the same
 
 
 def to_judge(memories: Sequence[NewMemory], known: Mapping[str, str]) -> list[JsonValue]:
@@ -105,35 +102,16 @@ async def _apply(
 ) -> Reconciled:
     """Apply a judgement as far as the words of both memories bear it out; otherwise both are kept."""
     action, why = judgement.action, f"{judgement.reason} ({judgement.made_by})"
-    related = bool(_content(new.content) & _content(old.content))
-    if action == "merge" and judgement.merged is not None and _says_both(judgement.merged, old.content, new.content):
+    related = bool(content_words(new.content) & content_words(old.content))
+    if action == "merge" and judgement.merged is not None and says_both(judgement.merged, old.content, new.content):
         return await _replaced(old, by=new, found=found, why=why, at=at, flow=flow, text=judgement.merged)
     if action == "supersede" and related and old.valid_from < new.valid_from:
         return end_statement(found, old, new, at, why)
-    if action == "ignore" and _covers(old.content, new.content):
+    if action == "ignore" and covers(old.content, new.content):
         return await _replaced(new, by=old, found=found, why=why, at=at, flow=flow)
-    if action in ("ignore", "merge", "replace") and _covers(new.content, old.content):
+    if action in ("ignore", "merge", "replace") and covers(new.content, old.content):
         return await _replaced(old, by=new, found=found, why=why, at=at, flow=flow)
     return found
-
-
-def _content(text: str) -> frozenset[str]:
-    return frozenset(word for word in tokens(text) if len(word) > 1)
-
-
-def _covers(long: str, short: str) -> bool:
-    """Return True if one text says at least what another says."""
-    wanted, there = _content(short), _content(long)
-    return len(wanted & there) >= COVERED * len(wanted) and details(short) <= details(long)
-
-
-def _says_both(merged: str, old: str, new: str) -> bool:
-    """Return True if a merged text has the words of both texts, and no fewer negations."""
-    negated = [len(cue("negation").findall(text)) for text in (merged, old, new)]
-    there = _content(merged)
-    shares = [len(words & there) >= COVERED * len(words) for words in (_content(old), _content(new))]
-    exact = {one for one in details(old) | details(new) if not one.endswith(" negations")}
-    return all(shares) and exact <= details(merged) and negated[0] >= max(negated[1:])
 
 
 async def _replaced(

@@ -168,7 +168,8 @@ class Proposals:
         dated = proposed.type in DATED_TYPES
         told: dict[str, Any] = {}
         if is_person(teller.role) and teller in cited:  # otherwise an assistant worded it
-            told = {**self._slot(proposed), "ends": self._ends(proposed)}
+            told = {**self._slot(proposed), "ends": self._named(proposed.ends)}
+            told |= {"repeats": self._named(proposed.repeats), "merges": self._named(proposed.merges)}
         return Draft(
             memory_type=proposed.type,
             content=proposed.text,
@@ -204,8 +205,9 @@ class Proposals:
             return tuple(dict.fromkeys(one for one in known if one is not None))
         return tuple(dict.fromkeys(one for one in plain if one and len(one) <= LONGEST_TAG))[:MOST_TAGS]
 
-    def _ends(self, proposed: ProposedMemory) -> tuple[str, ...]:
-        return tuple(self._known[number - 1].id for number in proposed.ends or () if number <= len(self._known))
+    def _named(self, numbers: Sequence[int] | None) -> tuple[str, ...]:
+        """Return the ids of known memories."""
+        return tuple(self._known[number - 1].id for number in numbers or () if number <= len(self._known))
 
     def _slot(self, proposed: ProposedMemory) -> dict[str, Any]:
         """Return subject, attribute and value; the latter two if the text contains the value: a wrong slot would

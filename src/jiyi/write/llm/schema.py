@@ -64,6 +64,8 @@ class ProposedMemory(ReplyModel):
     ended: Annotated[bool, _or_default(False)] = False
     replaces: OptionalWords = None
     ends: Annotated[Numbers | None, _or_default(None)] = None
+    repeats: Annotated[Numbers | None, _or_default(None)] = None
+    merges: Annotated[Numbers | None, _or_default(None)] = None
     when: OptionalWords = None
     importance: Annotated[float, Field(ge=0, le=1), _or_default(0.5)] = 0.5
     keywords: Annotated[list[Words], Field(max_length=20), _or_default(list)] = []
@@ -110,6 +112,8 @@ MEMORIES = _list_of(
         ended={"type": "boolean"},
         replaces=_TEXT_OR_NULL,
         ends=_NUMBERS,
+        repeats=_NUMBERS,
+        merges=_NUMBERS,
         when=_TEXT_OR_NULL,
         importance={"type": "number"},
         keywords={"type": "array", "items": _TEXT},

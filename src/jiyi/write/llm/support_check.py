@@ -96,11 +96,13 @@ class SupportCheck:
 
 
 def _with(draft: Draft, confidence: float, judges: list[JsonValue]) -> Draft:
-    """Give a draft its confidence. What is unsure ends nothing."""
+    """Give a draft its confidence. What is unsure changes nothing else."""
     draft = replace(draft, confidence=round(confidence, 3), data={**draft.data, CHECKED_BY: judges})
     if draft.confidence >= UNSURE:
         return draft
-    return replace(draft, ends=(), attribute=None, value=None, replaces=None, single=False, ended=False)
+    return replace(
+        draft, ends=(), repeats=(), merges=(), attribute=None, value=None, replaces=None, single=False, ended=False
+    )
 
 
 def _read(reader: Reader, drafts: Sequence[Draft], talk: Transcript) -> list[float]:
