@@ -239,6 +239,7 @@ class Engine:
             keyword_rules=self.rules,
             settings=self.settings.extraction,
             extractors=(BuiltinExtractor(), *self.extractors),
+            own_extractors=self.extractors,
             slow_extractor=self.slow_extractor,
             judge=judging,
             meter=self.meter,

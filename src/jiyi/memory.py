@@ -17,12 +17,14 @@ from .areas.bulk import Bulk
 from .areas.sessions import TurnQueue, turn_of
 from .embed import Embedder
 from .engine import Engine, Runtime
-from .errors import InvalidInput
+from .errors import InvalidInput, LlmRefused
 from .health import HealthCheck
 from .languages.words import language as language_of
 from .llm import LLM
 from .models import (
+    MOST_FOR_ANSWER,
     RELEVANT,
+    Answer,
     Deletion,
     Health,
     MemoryItem,
@@ -340,6 +342,28 @@ class Memory(Areas, Bulk):
         if notes := tuple(note for note in (problem, unread) if note):
             found = found.model_copy(update={"degraded": (*found.degraded, *notes)})
         return engine.meter.count_search(found)
+
+    async def answer(
+        self,
+        question: str,
+        *,
+        user_id: str,
+        limit: int = 12,
+        asked_at: datetime | None = None,
+        **filters: Unpack[Filters],
+    ) -> Answer:
+        """Answer a question from the best memories, with the ids of those that the answer rests on, or `text=None` if
+        it is not known from them. Needs a language model; the filters are those of `search`, `limit` is 16 at most.
+
+            told = await memory.answer("what can't she eat?", user_id="mei")
+        """
+        from .areas.answer import NO_MODEL, answer
+
+        limit = validation.whole("limit", limit, highest=MOST_FOR_ANSWER)
+        if self._engine.llm is None:
+            raise LlmRefused(NO_MODEL)
+        found = await self.search(question, user_id=user_id, limit=limit, asked_at=asked_at, **filters)
+        return await answer(found, self._engine.llm, await self._engine.fence(), user_id=user_id)
 
     async def context(
         self,

@@ -25,6 +25,7 @@ from ..ids import new_id
 from ..llm import LLM
 from ..metrics import Meter
 from ..models import (
+    Answer,
     Deletion,
     Health,
     MemoryItem,
@@ -130,6 +131,7 @@ class Memory:
         return self.__aenter__().__await__()
 
     search = served(engine.Memory.search, "POST", "/v1/search", SearchResult, repeatable=True)
+    answer = served(engine.Memory.answer, "POST", "/v1/answer", Answer)
     _context = served(engine.Memory.context, "POST", "/v1/context", str, field="context", repeatable=True)
     get = served(engine.Memory.get, "GET", ONE, MemoryItem)
     get_many = served(

@@ -27,6 +27,7 @@ PLACEHOLDERS: dict[str, tuple[frozenset[str], frozenset[str]]] = {
     "episodes": (frozenset({"conversation"}), frozenset({"earlier", "participants", "instructions"})),
     "judge": (frozenset({"pairs"}), frozenset()),
     "verify": (frozenset({"conversation", "memories"}), frozenset({"earlier"})),
+    "answer": (frozenset({"question", "memories"}), frozenset()),
     "expand": (frozenset({"query"}), frozenset()),
     "compress": (frozenset({"memories"}), frozenset()),
     "keywords": (frozenset({"content"}), frozenset({"summary", "memory_type", "max_keywords"})),

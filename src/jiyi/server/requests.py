@@ -10,7 +10,17 @@ from .. import validation
 from ..agents.recall import MAX_TOKENS
 from ..keys import MAX_KEY_USERS, Permission
 from ..memory_types import Layer
-from ..models import CandidateMemory, Message, OnConflict, RelationType, SearchMode, Share, Status, Time
+from ..models import (
+    MOST_FOR_ANSWER,
+    CandidateMemory,
+    Message,
+    OnConflict,
+    RelationType,
+    SearchMode,
+    Share,
+    Status,
+    Time,
+)
 from ..read.context import ContextLanguage, Style
 
 MAX_ENTRIES = 2_000  # messages or candidates in one call; more is an import
@@ -207,6 +217,14 @@ class SearchBody(FilterBody):
     limit: Limit = 5
     asked_at: Time | None = None
     explain: bool = False
+
+
+class AnswerBody(FilterBody):
+    model_config = example(question="what can she eat?")
+
+    question: QueryText
+    limit: Annotated[int, Field(ge=1, le=MOST_FOR_ANSWER)] = 12
+    asked_at: Time | None = None
 
 
 class ContextBody(FilterBody):

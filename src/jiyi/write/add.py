@@ -68,6 +68,7 @@ class Flow:
     settings: ExtractionSettings
     extractors: tuple[Extractor, ...]  # run inside `add`
     slow_extractor: Extractor | None  # of a language model: run by a worker after `add`
+    own_extractors: tuple[Extractor, ...] = ()  # besides the built-in one; they run with a model's, too
     judge: Judge | None = None  # of similar memories; run by the worker, too
     meter: Meter = field(default_factory=Meter)
 

@@ -24,7 +24,6 @@ from ..store.write_set import Addition, Lease, LeaseLost, NewMessage, Stale
 from .add import Flow, Made, begun, index, make
 from .build import CONTEXT, Context
 from .drafts import Draft, Extracted, Extractor, Unit
-from .extract import BuiltinExtractor
 from .repeats import merge_repeated
 from .saved import judge_saved, read_summaries
 from .similar import judge_similar
@@ -260,7 +259,7 @@ async def _made(
         except LlmError as error:
             last = attempt >= _most_attempts(error, max_attempts) and not isinstance(error, LlmOverBudget)
             hopeless = not error.temporary or last
-            builtin = [one for one in flow.extractors if isinstance(one, BuiltinExtractor)]
+            builtin = [one for one in flow.extractors if one not in flow.own_extractors]
             if not (hopeless and builtin and flow.settings.fallback and unit.instructions is None):
                 raise
             drafts = [draft for extract in builtin for draft in _drafts(await extract(unit))]
@@ -268,8 +267,9 @@ async def _made(
             return Extracted(drafts=tuple(drafts), problems=(problem,))
 
     extractor = cast("Extractor", either)
-    own = (one for one in flow.extractors if not isinstance(one, BuiltinExtractor))
-    made = await make(messages, (), context, (extractor, *own), at, replace(flow, slow_extractor=extractor))
+    made = await make(
+        messages, (), context, (extractor, *flow.own_extractors), at, replace(flow, slow_extractor=extractor)
+    )
     return replace(made, problems=tuple(dict.fromkeys(made.problems)))
 
 
