@@ -176,9 +176,11 @@ class Engine:
         expander = None
         client = resolve_llm(settings, store.llm_usage, meter, llm)
         if client is not None:
-            from .write.llm import LlmExtractor  # imported late because its validators are slow to build
+            # Imported late because its validators are slow to build.
+            from .write.llm import LlmExtractor, SupportCheck, verifies
 
-            extractor = extractor or LlmExtractor(client)
+            verify = partial(verifies, settings.llm.verify, client.id, store.keys.passed_self_test)
+            extractor = extractor or LlmExtractor(client, SupportCheck(verify=verify))
             if settings.search.expand_with_llm:
                 from .llm.keywords import Expander
 
@@ -242,6 +244,7 @@ class Engine:
             keyword_rules=self.rules,
             settings=self.settings.extraction,
             extractors=(BuiltinExtractor(), *self.extractors),
+            own_extractors=self.extractors,
             slow_extractor=self.slow_extractor,
             judge=judging,
             reader=self.searcher.reader,

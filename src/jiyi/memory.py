@@ -16,12 +16,14 @@ from .areas.bulk import Bulk
 from .areas.sessions import TurnQueue, turn_of
 from .embed import Embedder
 from .engine import Engine, Runtime
-from .errors import InvalidInput
+from .errors import InvalidInput, LlmRefused
 from .health import HealthCheck
 from .languages.words import language as language_of
 from .llm import LLM
 from .models import (
+    MOST_FOR_ANSWER,
     RELEVANT,
+    Answer,
     Deletion,
     Health,
     MemoryItem,
@@ -90,7 +92,8 @@ class Memory(Areas, Bulk):
         DIR/context/memory.md of the `workspace_user`, or DIR/<user>/context/memory.md of each user.
 
         `embedder`, `llm`, `reranker` and `reader` replace those of the settings. `extractors` run inside `add`, beside
-        the built-in one; a slow `extractor`, such as one that asks a model, runs in a job after it and replaces them.
+        the built-in one; a slow `extractor`, such as one that asks a model, runs in a job after it and replaces the
+        built-in one: then the `extractors` run in that job too.
         Use it as `async with Memory.open() as memory:`, or `memory = await Memory.open()` and `await memory.close()`.
         """
         settings = settings or load_settings()
@@ -139,6 +142,9 @@ class Memory(Areas, Bulk):
         expires_at: datetime | None = None,
         trust: float = 1.0,
         user_names: Sequence[str] | None = None,
+        own_only: bool = False,
+        instructions: str | None = None,
+        categories: Sequence[str] | None = None,
         idempotency_key: str | None = None,
         epoch: str | None = None,
         on_conflict: OnConflict = "error",
@@ -159,7 +165,11 @@ class Memory(Areas, Bulk):
         nothing is saved if the user was deleted since then.
 
         A message is the user's if it has no name, or the `user_id` or one of `user_names` (also a setting) as its name.
-        With any other name it is another person's: it ends only what that person said.
+        With any other name it is another person's: it ends only what that person said. With `own_only`, memories are
+        made only of what the user told, what is about the user, and the user's own episodes.
+
+        `instructions` tell a language model what to remember and what never; `categories` ("diet: food and allergies")
+        are the tags it may give. Both add to those of the settings.
 
             await memory.add("I moved to Berlin in May", user_id="mei")
             await memory.add([{"role": "user", "content": "下周三去上海出差"}], user_id="mei", session_id="s1")
@@ -182,6 +192,9 @@ class Memory(Areas, Bulk):
             trust=trust,
             epoch=epoch,
             user_names=user_names or (),
+            own_only=own_only,
+            instructions=instructions,
+            categories=categories or (),
         )
         validation.choice("on_conflict", on_conflict, get_args(OnConflict))
         accepted = accept(what)
@@ -191,7 +204,7 @@ class Memory(Areas, Bulk):
             rest: Any = {"idempotency_key": key, "user_names": names, "on_conflict": on_conflict, "actor": actor}
             receipt = await add(accepted, context, **rest, flow=flow)
         self._engine.meter.count("memories_made_total", by=receipt.created)
-        if receipt.state is ReceiptState.ACCEPTED or self._engine.pipeline.judge is not None:
+        if receipt.state is ReceiptState.ACCEPTED or self._engine.slow_extractor is not None:
             self._background.wake()
         if wait and receipt.state is ReceiptState.ACCEPTED:
             receipt = await self.jobs.wait(receipt, user_id=user_id)
@@ -329,6 +342,28 @@ class Memory(Areas, Bulk):
         if notes := tuple(note for note in (problem, unread) if note):
             found = found.model_copy(update={"degraded": (*found.degraded, *notes)})
         return engine.meter.count_search(found)
+
+    async def answer(
+        self,
+        question: str,
+        *,
+        user_id: str,
+        limit: int = 12,
+        asked_at: datetime | None = None,
+        **filters: Unpack[Filters],
+    ) -> Answer:
+        """Answer a question from the best memories, with the ids of those that the answer rests on, or `text=None` if
+        it is not known from them. Needs a language model; the filters are those of `search`, `limit` is 16 at most.
+
+            told = await memory.answer("what can't she eat?", user_id="mei")
+        """
+        from .areas.answer import NO_MODEL, answer
+
+        limit = validation.whole("limit", limit, highest=MOST_FOR_ANSWER)
+        if self._engine.llm is None:
+            raise LlmRefused(NO_MODEL)
+        found = await self.search(question, user_id=user_id, limit=limit, asked_at=asked_at, **filters)
+        return await answer(found, self._engine.llm, await self._engine.fence(), user_id=user_id)
 
     async def context(
         self,

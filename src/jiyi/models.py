@@ -16,6 +16,9 @@ Status = Literal["active", "archived"]
 
 # Memories from this relevance on can be used; those below it are weak matches and are marked as such.
 RELEVANT = 0.6
+# Memories with a confidence or trust below it need a look: see `usage.review`.
+UNSURE = 0.6
+MOST_FOR_ANSWER = 16  # memories that `answer` shows to the language model
 
 
 def in_utc(at: datetime) -> datetime:
@@ -290,6 +293,20 @@ class SearchResult(Value):
 
     def __len__(self) -> int:
         return len(self.hits)
+
+
+class Answer(Value):
+    """Answer of a language model to a question, from memories. Without a `text` it is not known from them. `degraded`:
+    parts of the search that failed, and why."""
+
+    question: str
+    text: str | None = Field(default=None, description="null: not known")
+    memory_ids: tuple[str, ...] = Field(default=(), description="the memories that it rests on")
+    degraded: tuple[str, ...] = ()
+
+    @property
+    def known(self) -> bool:
+        return self.text is not None
 
 
 class Recall(Value):

@@ -218,6 +218,7 @@ class Memory:
     delete_many = _verb(engine.Memory.delete_many)
     delete_all = _verb(engine.Memory.delete_all)
     search = _verb(engine.Memory.search)
+    answer = _verb(engine.Memory.answer)
     context = _verb(engine.Memory.context)
     get = _verb(engine.Memory.get)
     get_many = _verb(engine.Memory.get_many)
