@@ -123,6 +123,7 @@ async def search_memories(conversation: Conversation, given: SearchMemoriesInput
         degraded=list(found.degraded),
         # A filter that matches nothing also searches 0 memories.
         nothing_stored=not found.searched and not await _has_any(conversation),
+        private=conversation.private,
     )
 
 
@@ -204,7 +205,12 @@ async def list_memories(conversation: Conversation, given: ListMemoriesInput) ->
         cursor=given.cursor,
         **conversation.filters,
     )
-    return ListMemoriesOutput(memories=[ListedMemory.of(memory) for memory in page.items], next_cursor=page.next_cursor)
+    return ListMemoriesOutput(
+        memories=[ListedMemory.of(memory) for memory in page.items],
+        next_cursor=page.next_cursor,
+        nothing_stored=not page.items and not await _has_any(conversation),
+        private=conversation.private,
+    )
 
 
 async def _active(conversation: Conversation, key: str) -> MemoryItem:
