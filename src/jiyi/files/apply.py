@@ -206,7 +206,7 @@ def _new(user_id: str, step: Create, now: datetime, rules: KeywordRules, with_fa
     )
     memory = stated(candidate, context, now)
     proposed = stated_facts(memory, context) if with_facts else None
-    entry = index_entry(memory.content, memory.summary, memory.tags, memory.data, rules)
+    entry = index_entry(memory.content, memory.summary, memory.tags, memory.data, memory.memory_type, rules)
     return context, replace(
         memory,
         id=step.memory_id,

@@ -360,7 +360,7 @@ async def index(
     asked = [memory.dedupe_hash for memory in made.memories if memory.dedupe_hash not in made.new]
     there = {*known, *(await flow.store.memories.known(user_id, asked, at) if asked else ())}
     new = [memory for memory in memories if memory.dedupe_hash not in there]
-    texts = [(one.content, one.summary, one.tags, one.data) for one in new]
+    texts = [(one.content, one.summary, one.tags, one.data, one.memory_type) for one in new]
     size = sum(len(one.content) for one in new)
     entries, times = await threads.run(size, index_entries, texts, flow.keyword_rules)
     for seconds in times:

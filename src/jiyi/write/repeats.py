@@ -198,7 +198,7 @@ async def _near(memories: Sequence[NewMemory], effects: Effects, place: Scope, f
             continue
         if new.slot is not None and new.slot != several_slot(place.agent_id, place.group_id, new.trust):
             continue  # its timeline has decided
-        words = [keyword for keyword, _, source in new.index.keywords if source != "user_tag"][:WORDS]
+        words = [keyword for keyword, _, source in new.index.keywords if source not in ("user_tag", "type")][:WORDS]
         if not words:
             continue
         for memory_id, text in await flow.store.entries.alike(place.user_id, words, memory_type=new.memory_type):
