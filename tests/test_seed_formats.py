@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from jiyi import Memory
+from jiyi import Memory, SearchMode
 from jiyi.settings import load_settings
 from jiyi.testing import ScriptedLLM, WordEmbedder
 
@@ -129,3 +129,37 @@ async def test_tags_of_a_model_are_stored_and_searched(tmp_path: Path) -> None:
         await memory.add([{"role": "user", "content": said, "name": "Mei"}], user_id="mei")
         [item] = await memory.list(user_id="mei", tags=["health"])
         assert item.tags == ("health", "food")
+
+
+@pytest.mark.parametrize(
+    ("told", "query", "keyword", "found"),
+    [
+        (
+            ("The router is a Fritzbox in the hallway", "The backup server runs Debian", "The web server runs Ubuntu"),
+            "which server",
+            "router",
+            "The router is a Fritzbox in the hallway",
+        ),
+        (
+            ("The router is a Fritzbox in the hallway", "The backup server runs Debian", "The web server runs Ubuntu"),
+            "which server",
+            "ubuntu",
+            "The web server runs Ubuntu",
+        ),
+        (("数据库配置：端口 3307", "每周五部署到生产环境"), "用户之前的配置", "数据库", "数据库配置：端口 3307"),
+    ],
+)
+@pytest.mark.parametrize("mode", ["hybrid", "semantic", "keyword"])
+async def test_keywords_filter_exactly_and_are_part_of_the_question(
+    told: tuple[str, ...], query: str, keyword: str, found: str, mode: SearchMode, tmp_path: Path
+) -> None:
+    async with Memory.open(tmp_path / "memory.db") as memory:
+        for text in told:
+            await memory.add(text, user_id="mei")
+        answer = await memory.search(query, user_id="mei", keywords=[keyword], search_mode=mode, limit=1)
+        assert [hit.content for hit in answer] == [found]
+        assert (answer.query, answer.total_found) == (query, 1)
+        if mode != "keyword":
+            assert answer.hits[0].relevant
+        none = await memory.search(query, user_id="mei", keywords=["zeppelin"], search_mode=mode)
+        assert not none.hits

@@ -44,13 +44,14 @@ WEAK_KINDS = ("smalltalk", "nonanswer")
 class Query:
     """A parsed query with its filter and options."""
 
-    text: str
+    asked: str  # as the caller gave it
+    text: str  # with the caller's keywords
     mode: SearchMode
     filter: Filter
     turns: tuple[str, ...]  # of a dialogue
     phrases: tuple[str, ...]  # in quotation marks
     keywords: tuple[str, ...]
-    extra_keywords: tuple[str, ...]  # given by the caller
+    extra_keywords: tuple[str, ...]  # given by the caller; hits have one of them
     min_score: float
     radius: float | None  # least cosine of candidates that only their meaning finds
     limit: int
@@ -78,8 +79,11 @@ def interpret(
 ) -> Query:
     """Check the arguments of a search and parse its text, which has been checked."""
     validation.choice("search_mode", mode, tuple(LEGS))
-    given = () if keywords is None else tuple(normalise(word) for word in validation.names("keywords", keywords))
+    wanted = () if keywords is None else validation.names("keywords", keywords)
+    given = tuple(map(normalise, wanted))
+    asked, text = text, _with_words(text, wanted)
     return Query(
+        asked=asked,
         text=text,
         mode=mode,
         filter=where,
@@ -93,6 +97,12 @@ def interpret(
         explain=explain,
         with_synonyms=with_synonyms,
     )
+
+
+def _with_words(text: str, words: Sequence[str]) -> str:
+    """Return the text with the words that it lacks: they are part of the question."""
+    known = normalise(text)
+    return " ".join([text, *(word for word in words if normalise(word) not in known)])
 
 
 def parts(query: Query) -> list[Query]:
@@ -151,12 +161,13 @@ def build_index_query(
     spans = tuple((span.start, span.end) for span in dates(last, query.filter.now))
     return IndexQuery(
         filter=query.filter,
-        terms=(*terms, *chain(*map(tokens, query.extra_keywords))) if by_words else (),
+        terms=tuple(terms),
         last_terms=tuple(last_terms) if said else None,
         words=tuple(non_overlapping(last_terms)),
         proper=proper_words(last) if by_words else (),
         phrases=tuple(tuple(tokens(phrase)) for phrase in query.phrases) if by_words else (),
         keywords=query.keywords,
+        required=tuple(tuple(tokens(word)) for word in query.extra_keywords) or None,
         synonyms=synonyms_of(query, snapshot),
         vector=vectors[0] if vectors else None,
         turns=tuple(vectors[1:]),

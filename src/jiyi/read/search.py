@@ -127,7 +127,7 @@ class Searcher:
         now = utc_now() if asked_at else query.filter.now
         self._accesses.settle(self._period.number(now))
         found = await self._cached_or_fresh(query, now, asked_at, cacheable)
-        self._accesses.note(query.filter, query.text, [hit.id for hit in found.hits])
+        self._accesses.note(query.filter, query.asked, [hit.id for hit in found.hits])
         return found
 
     async def _cached_or_fresh(
@@ -190,7 +190,7 @@ class Searcher:
         best = without_weak_repetitions(best, found.memories)
         size = looked_at(found.memories.values()) if query.explain else 0
         return SearchResult(
-            query=query.text,
+            query=query.asked,
             hits=await threads.run(size, _hits, query, best[: query.limit], found),
             total_found=max(found.total, len(best)),
             searched=found.searched,
@@ -276,7 +276,7 @@ class Searcher:
             return None
         synonyms = synonyms_of(query, snapshot) if stored.expanded else {}
         return SearchResult(
-            query=query.text,
+            query=query.asked,
             hits=tuple(hit(memories[one], query.text, score, None) for one, score in stored.hits),
             total_found=stored.total_found,
             searched=stored.searched,

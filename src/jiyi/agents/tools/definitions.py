@@ -95,7 +95,7 @@ class Refused(Exception):
 async def search_memories(conversation: Conversation, given: SearchMemoriesInput) -> SearchMemoriesOutput:
     limit = given.limit or runtime(conversation.memory).settings.tools.max_results_per_search
     times = (*(given.time_range or ()), given.time_range_days)
-    is_filtered = any((given.memory_types, *times, given.min_relevance_score, given.metadata))
+    is_filtered = any((given.memory_types, *times, given.min_relevance_score, given.metadata, given.keywords))
     standing = [] if is_filtered else await conversation.standing(skip_session=False)
     found = await conversation.search(
         given.query,
