@@ -29,6 +29,8 @@ async def test_a_candidate_with_an_upper_case_type_and_its_session(tmp_path: Pat
         found = {item.memory_type: item for item in await memory.list(user_id="mei")}
         assert found.keys() == {"profile", "task"}
         assert (found["profile"].tags, found["profile"].metadata) == (("tone",), {"source_session_id": "s1"})
+        assert list(await memory.list(user_id="mei", session_id="s1")) == [found["profile"]]
+        assert [hit.id for hit in await memory.search("简洁", user_id="mei", session_id="s1")] == [found["profile"].id]
 
 
 @pytest.mark.parametrize(

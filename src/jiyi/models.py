@@ -97,7 +97,9 @@ class CandidateMemory(Value):
 
     text: str
     type: Annotated[str, AfterValidator(type_name)] | None = Field(default=None, max_length=64)
-    source_session_id: str | None = Field(default=None, max_length=256, description="stored in `metadata`")
+    source_session_id: str | None = Field(
+        default=None, max_length=256, description="stored as `session_id` and in `metadata`"
+    )
     summary: str | None = None
     memory_key: str | None = Field(default=None, max_length=256)
     importance: Share | None = None
