@@ -88,8 +88,8 @@ class Memory(Areas, Bulk):
         URL names a server (`jiyi serve`); `key` is its API key. With a `workspace`, a folder, memories are also files:
         DIR/context/memory.md of the `workspace_user`, or DIR/<user>/context/memory.md of each user.
 
-        `embedder`, `llm` and `reranker` replace those of the settings. `extractors` run inside `add`, beside the
-        built-in one; a slow `extractor`, such as one that asks a model, runs in a job after it and replaces them.
+        `embedder`, `llm` and `reranker` replace those of the settings. `extractors`, and those of installed packages,
+        run beside the built-in one; a slow `extractor`, such as one that asks a model, runs in a job and replaces that.
 
         Use it as `async with Memory.open() as memory:`, or `memory = await Memory.open()` and `await memory.close()`.
         """

@@ -66,7 +66,8 @@ class Flow:
     embedder: Embedder
     keyword_rules: KeywordRules
     settings: ExtractionSettings
-    extractors: tuple[Extractor, ...]  # run inside `add`
+    extractors: tuple[Extractor, ...]  # run inside `add`, unless there is a slow one
+    own_extractors: tuple[Extractor, ...] = ()  # of the program and of packages: run beside these or the slow one
     slow_extractor: Extractor | None  # of a language model: run by a worker after `add`
     judge: Judge | None = None  # of similar memories; run by the worker, too
     meter: Meter = field(default_factory=Meter)
@@ -182,7 +183,8 @@ async def _derive_addition(
     later = bool(fresh) and flow.settings.enabled and flow.slow_extractor is not None
     try:
         async with asyncio.timeout(DEADLINE_S + DEADLINE_PER_MESSAGE_S * len(fresh)):
-            made = await make(() if later else fresh, stateds, context, flow.extractors, at, flow, start=start)
+            run = (*flow.extractors, *flow.own_extractors)
+            made = await make(() if later else fresh, stateds, context, run, at, flow, start=start)
     except StoreError:
         raise
     except Exception as error:  # any failure of an extractor: the messages are stored, and a job tries again
