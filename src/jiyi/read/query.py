@@ -15,7 +15,7 @@ from ..embed import Vectors
 from ..errors import LlmError
 from ..index.query import IndexQuery
 from ..languages import cue
-from ..languages.dates import dates
+from ..languages.dates import TimeSpan, dates
 from ..languages.sentences import split_sentences
 from ..languages.terms import builtin_synonyms, non_overlapping, query_keywords, tokens
 from ..languages.words import normalise
@@ -37,6 +37,8 @@ MOST_TURNS = 20  # of a dialogue, the last ones
 MOST_PARTS = 3  # questions in a query that are also asked by themselves, the last ones
 ONE_SENTENCE = re.compile(r"[\w ,'’，、-]*[?？]?")  # of most queries; others have to be split to know
 LEAST_KEYWORDS = 1  # of a question that can stand by itself
+LONGEST_TIME_QUESTION = 200  # characters
+MARKS = " ?？!！.。,，、;；"
 WEAK_KINDS = ("smalltalk", "nonanswer")
 
 
@@ -251,6 +253,18 @@ def asks_assistant(text: str) -> bool:
 def asks_for_questions(text: str) -> bool:
     """Return True if the query is about questions or requests themselves."""
     return cue("asked_question").search(text) is not None
+
+
+def time_asked_about(text: str, now: datetime) -> TimeSpan | None:
+    """Return the time in a question that asks for nothing but what was said or happened then."""
+    if len(text) > LONGEST_TIME_QUESTION:
+        return None
+    spans = dates(text, now)
+    if len(spans) != 1:
+        return None
+    start, end = spans[0].at
+    rest = f"{text[:start].strip(MARKS)} {text[end:].strip(MARKS)}".strip(MARKS)
+    return spans[0] if cue("told_then").fullmatch(rest) else None
 
 
 def asks_for_the_past(text: str, spans: Sequence[tuple[datetime, datetime]], now: datetime) -> bool:

@@ -32,6 +32,7 @@ from ..index.search_index import SearchIndex
 from ..languages.dates import dates
 from ..metrics import Meter
 from ..models import CacheUse, Hit, MemoryItem, SearchResult, utc_now
+from ..roles import is_person
 from ..scope import Filter
 from ..store.store import Store
 from ..store.write_set import FeedPosition, SearchSnapshot
@@ -39,7 +40,16 @@ from .accesses import Accesses
 from .hits import KeptResult, as_they_were, hit, matched_terms
 from .names import by_name, name_question, unnamed
 from .presets import Ranking
-from .query import LEGS, Query, build_index_query, expanded_keywords, parts, query_texts, synonyms_of
+from .query import (
+    LEGS,
+    Query,
+    build_index_query,
+    expanded_keywords,
+    parts,
+    query_texts,
+    synonyms_of,
+    time_asked_about,
+)
 from .rank import RankedHit, rank
 from .reorder import READ_FASTER, looked_at, one_per_statement, reordered, without_weak_repetitions
 from .rerank import MOST_READ, Reranker, is_question, reranked
@@ -49,6 +59,7 @@ T = TypeVar("T")
 
 MOST_USED_S = 3600  # for which the most used memories are cached
 KEPT = 200  # results in this process
+TOLD_THEN = 1.5  # logit of what was said at the time that a question asks about
 DRIFT = 1000  # a result lives for less than this part of the half-life, in which no freshness moves by 0.1 %
 
 
@@ -203,6 +214,9 @@ class Searcher:
         """Search for one text."""
         store, embedder = self._store, self._embedder
         degraded: list[str] = []
+        told = await threads.run(len(query.text), _told_then, query, self._ranking)
+        if told is not None:
+            query = told
         people = await self._index.people(query.filter.user_id, embedder.id)
         size = len(query.text)
         texts = await threads.run(size, query_texts, query, people)
@@ -215,7 +229,9 @@ class Searcher:
         await _report_unembedded(query, candidates, store, embedder, degraded)
         reranker = self.reranker if is_question(query) else None
         name = None if query.mode == "keyword" else await threads.run(size, name_question, query.text)
-        more = reranker is not None or name is not None  # scores change when the texts have been read
+        more = (
+            reranker is not None or name is not None or told is not None
+        )  # scores change when the texts have been read
         asked = replace(query, limit=max(query.limit, MOST_READ), min_score=0.0) if more else query
         ranked = await threads.run(size, rank, candidates, asked, index_query, self._ranking, embedder.id)
         wanted = [(one.id,) if reranker is None else (*one.members, *one.succeeds) for one in ranked.hits]
@@ -233,6 +249,8 @@ class Searcher:
             best = [one.without_name() if one.id in nameless else one for one in best]
         if name is not None:
             best = await threads.run(size, by_name, name, best, found)
+        if told is not None:
+            best = [one.rescored("at that time", 1.0, TOLD_THEN) for one in best if _by_a_person(found.get(one.id))]
         if more:
             best = sorted((one for one in best if one.score >= query.min_score), key=lambda one: -one.score)
             total = len(best) if query.min_score else total
@@ -308,6 +326,19 @@ class Searcher:
         await self._kept.close()
         for cache in self._caches:
             await cache.close()
+
+
+def _told_then(query: Query, ranking: Ranking) -> Query | None:
+    """Return the query with the time as its filter if it asks for nothing but what was said or happened then."""
+    where = query.filter
+    if ranking.preset != "measured" or query.turns or where.occurred_from or where.occurred_to:
+        return None
+    span = time_asked_about(query.text, where.now)
+    return span and replace(query, filter=replace(where, occurred_from=span.start, occurred_to=span.end))
+
+
+def _by_a_person(memory: MemoryItem | None) -> bool:
+    return memory is not None and is_person(memory.data.get("role") or "user")
 
 
 def _hits(query: Query, best: Sequence[RankedHit], found: Found) -> tuple[Hit, ...]:
