@@ -302,7 +302,8 @@ class Memory(Areas, Bulk):
         `time_range_days`, `as_of` (valid then), `min_trust`, `metadata` (by key a value, `{"in": [1, 2]}` or
         `{"gte": 1, "lt": 5}`), and `keywords`: memories that have one of these words as a keyword, by a synonym, or in
         their text. They apply in every mode and before the limit. `asked_at` replaces the current time.
-        `radius` is the least similarity (cosine) of hits that are found by their meaning.
+        `radius` is the least similarity of hits that are found by their meaning, where 0.7 means related texts; it is
+        mapped to the scale of the embedder.
 
             found = await memory.search("咖啡", user_id="mei", limit=3, explain=True)
         """

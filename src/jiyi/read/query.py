@@ -55,7 +55,7 @@ class Query:
     keywords: tuple[str, ...]
     extra_keywords: tuple[str, ...]  # given by the caller; hits have one of them
     min_score: float
-    radius: float | None  # least cosine of candidates that only their meaning finds
+    radius: float | None  # least similarity of candidates that only their meaning finds
     limit: int
     explain: bool
     with_synonyms: bool

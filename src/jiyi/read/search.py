@@ -25,7 +25,7 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationErro
 
 from .. import __version__, threads
 from ..cache import Cache, LocalCache
-from ..embed import Embedder, Vectors, embed_query
+from ..embed import Embedder, Vectors, embed_query, least_cosine
 from ..errors import EmbeddingError, EmbeddingModelChanged
 from ..index.query import Candidates, IndexQuery
 from ..index.search_index import SearchIndex
@@ -233,6 +233,8 @@ class Searcher:
             reranker is not None or name is not None or told is not None
         )  # scores change when the texts have been read
         asked = replace(query, limit=max(query.limit, MOST_READ), min_score=0.0) if more else query
+        if query.radius is not None:
+            asked = replace(asked, radius=least_cosine(embedder, query.radius))
         ranked = await threads.run(size, rank, candidates, asked, index_query, self._ranking, embedder.id)
         wanted = [(one.id,) if reranker is None else (*one.members, *one.succeeds) for one in ranked.hits]
         memories = await store.memories.get(query.filter.user_id, [member for some in wanted for member in some])
