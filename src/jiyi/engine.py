@@ -142,7 +142,7 @@ class Engine:
     lifetimes: Lifetimes
     llm: LLMClient | None
     expander: Expander | None
-    extractors: tuple[Extractor, ...]  # besides the built-in one
+    extractors: tuple[Extractor, ...]  # of the program, besides the built-in one
     slow_extractor: Extractor | None
     files: WorkspaceFiles | None
     spool: Path  # uploads that wait to be imported
@@ -227,6 +227,15 @@ class Engine:
         return KeywordRules(given.max_keywords_per_memory, given.min_keyword_weight)
 
     @cached_property
+    def own_extractors(self) -> tuple[Extractor, ...]:
+        """Extractors of the program and of installed packages, with the layers of their types."""
+        from .write.drafts import installed_extractors, set_layers
+
+        found = (*self.extractors, *installed_extractors())
+        set_layers(found)
+        return found
+
+    @cached_property
     def pipeline(self) -> Flow:
         """The stages of `add`, loaded with the first one: programs that only search start faster."""
         from .write.add import Flow
@@ -243,8 +252,8 @@ class Engine:
             embedder=self.embedder,
             keyword_rules=self.rules,
             settings=self.settings.extraction,
-            extractors=(BuiltinExtractor(), *self.extractors),
-            own_extractors=self.extractors,
+            extractors=(BuiltinExtractor(),),
+            own_extractors=self.own_extractors,
             slow_extractor=self.slow_extractor,
             judge=judging,
             reader=self.searcher.reader,
@@ -255,6 +264,7 @@ class Engine:
     def change(self) -> Callable[..., Awaitable[MemoryItem]]:
         from .write.change import change
 
+        _ = self.own_extractors  # the layer follows the type
         return partial(change, store=self.store, embedder=self.embedder, rules=self.rules)
 
     @cached_property
@@ -266,6 +276,7 @@ class Engine:
     async def start(self) -> None:
         await self.store.start()
         if self.files is not None:
+            _ = self.own_extractors  # the layer of a type decides about its file
             try:
                 await self.files.start(self.store, self.embedder, self.rules)
             except BaseException:

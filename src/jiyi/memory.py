@@ -91,9 +91,9 @@ class Memory(Areas, Bulk):
         URL names a server (`jiyi serve`); `key` is its API key. With a `workspace`, a folder, memories are also files:
         DIR/context/memory.md of the `workspace_user`, or DIR/<user>/context/memory.md of each user.
 
-        `embedder`, `llm`, `reranker` and `reader` replace those of the settings. `extractors` run inside `add`, beside
-        the built-in one; a slow `extractor`, such as one that asks a model, runs in a job after it and replaces the
-        built-in one: then the `extractors` run in that job too.
+        `embedder`, `llm`, `reranker` and `reader` replace those of the settings. `extractors`, and those of installed
+        packages, run beside the built-in one; a slow `extractor`, such as one that asks a model, runs in a job and
+        replaces that.
         Use it as `async with Memory.open() as memory:`, or `memory = await Memory.open()` and `await memory.close()`.
         """
         settings = settings or load_settings()
@@ -313,8 +313,10 @@ class Memory(Areas, Bulk):
 
         Filters: `session_id`, `agent_id`, `group_id`, `memory_types`, `layers`, `tags` (any), `time_range` or
         `time_range_days`, `as_of` (valid then), `min_trust`, `metadata` (by key a value, `{"in": [1, 2]}` or
-        `{"gte": 1, "lt": 5}`). They apply in every mode and before the limit. `asked_at` replaces the current time.
-        `radius` is the least similarity (cosine) of hits that are found by their meaning.
+        `{"gte": 1, "lt": 5}`), and `keywords`: memories that have one of these words as a keyword, by a synonym, or in
+        their text. They apply in every mode and before the limit. `asked_at` replaces the current time.
+        `radius` is the least similarity of hits that are found by their meaning, where 0.7 means related texts; it is
+        mapped to the scale of the embedder.
 
             found = await memory.search("咖啡", user_id="mei", limit=3, explain=True)
         """

@@ -85,12 +85,24 @@ def _text_of_part(part: Any) -> str:
     raise ValueError("each part of the content must be text or an object")
 
 
+# Names of a candidate's fields in other formats.
+CANDIDATE_ALIASES = {
+    "content": "text",
+    "memory_type": "type",
+    "structured_data": "data",
+    "importance_score": "importance",
+}
+
+
 class CandidateMemory(Value):
-    """A memory extracted by the caller."""
+    """A memory extracted by the caller. `content`, `memory_type`, `structured_data` and `importance_score` are accepted
+    as names of text, type, data and importance."""
 
     text: str
     type: Annotated[str, AfterValidator(type_name)] | None = Field(default=None, max_length=64)
-    source_session_id: str | None = Field(default=None, max_length=256, description="stored in `metadata`")
+    source_session_id: str | None = Field(
+        default=None, max_length=256, description="stored as `session_id` and in `metadata`"
+    )
     summary: str | None = None
     memory_key: str | None = Field(default=None, max_length=256)
     importance: Share | None = None
@@ -104,6 +116,14 @@ class CandidateMemory(Value):
     valid_from: Time | None = None
     valid_to: Time | None = None
     expires_at: Time | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _take_other_names(cls, data: Any) -> Any:
+        if not isinstance(data, dict):
+            return data
+        free = {other: name for other, name in CANDIDATE_ALIASES.items() if name not in data}
+        return {free.get(key, key): value for key, value in data.items()}
 
 
 class MemoryItem(Value):

@@ -28,6 +28,7 @@ class IndexQuery:
     proper: tuple[str, ...] = ()  # terms of names, codes and numbers
     phrases: tuple[tuple[str, ...], ...] = ()  # terms of each quoted phrase
     keywords: tuple[str, ...] = ()
+    required: tuple[tuple[str, ...], ...] | None = None  # terms of the keywords: memories without one are not in scope
     synonyms: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # by keyword
     vector: NDArray[np.float32] | None = None
     turns: tuple[NDArray[np.float32], ...] = ()  # one vector per turn of a dialogue

@@ -25,7 +25,7 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationErro
 
 from .. import __version__, threads
 from ..cache import Cache, LocalCache
-from ..embed import Embedder, Vectors, embed_query
+from ..embed import Embedder, Vectors, embed_query, least_cosine
 from ..errors import EmbeddingError, EmbeddingModelChanged
 from ..index.query import Candidates, IndexQuery
 from ..index.search_index import SearchIndex
@@ -33,6 +33,7 @@ from ..languages.dates import dates
 from ..metrics import Meter
 from ..models import CacheUse, Hit, MemoryItem, SearchResult, utc_now
 from ..reader import Reader
+from ..roles import is_person
 from ..scope import Filter
 from ..store.store import Store
 from ..store.write_set import FeedPosition, SearchSnapshot
@@ -41,7 +42,16 @@ from .hits import KeptResult, as_they_were, hit, matched_terms
 from .judging import judged, needed, statements
 from .names import by_name, name_question, unnamed
 from .presets import Ranking
-from .query import LEGS, Query, build_index_query, expanded_keywords, parts, query_texts, synonyms_of
+from .query import (
+    LEGS,
+    Query,
+    build_index_query,
+    expanded_keywords,
+    parts,
+    query_texts,
+    synonyms_of,
+    time_asked_about,
+)
 from .rank import RankedHit, rank
 from .reorder import READ_FASTER, looked_at, one_per_statement, reordered, without_weak_repetitions
 from .rerank import MOST_READ, Reranker, is_question, reranked
@@ -51,6 +61,7 @@ T = TypeVar("T")
 
 MOST_USED_S = 3600  # for which the most used memories are cached
 KEPT = 200  # results in this process
+TOLD_THEN = 1.5  # logit of what was said at the time that a question asks about
 
 
 class CachedResult(BaseModel):
@@ -116,7 +127,7 @@ class Searcher:
         now = utc_now() if asked_at else query.filter.now
         self._accesses.settle(self._period.number(now))
         found = await self._cached_or_fresh(query, now, asked_at, cacheable)
-        self._accesses.note(query.filter, query.text, [hit.id for hit in found.hits])
+        self._accesses.note(query.filter, query.asked, [hit.id for hit in found.hits])
         return found
 
     async def _cached_or_fresh(
@@ -179,7 +190,7 @@ class Searcher:
         best = without_weak_repetitions(best, found.memories)
         size = looked_at(found.memories.values()) if query.explain else 0
         return SearchResult(
-            query=query.text,
+            query=query.asked,
             hits=await threads.run(size, _hits, query, best[: query.limit], found),
             total_found=max(found.total, len(best)),
             searched=found.searched,
@@ -192,6 +203,9 @@ class Searcher:
         """Search for one text."""
         store, embedder = self._store, self._embedder
         degraded: list[str] = []
+        told = await threads.run(len(query.text), _told_then, query, self._ranking)
+        if told is not None:
+            query = told
         people = await self._index.people(query.filter.user_id, embedder.id)
         size = len(query.text)
         texts = await threads.run(size, query_texts, query, people)
@@ -202,12 +216,16 @@ class Searcher:
         candidates = await self._index.gather(index_query)
         degraded.extend(candidates.missing)
         await _report_unembedded(query, candidates, store, embedder, degraded)
-        if self.reader is not None and is_question(query):
+        if self.reader is not None and told is None and is_question(query):
             return await self._read(self.reader, query, index_query, candidates, degraded)
         reranker = self.reranker if is_question(query) else None
         name = None if query.mode == "keyword" else await threads.run(size, name_question, query.text)
-        more = reranker is not None or name is not None  # scores change when the texts have been read
+        more = (
+            reranker is not None or name is not None or told is not None
+        )  # scores change when the texts have been read
         asked = replace(query, limit=max(query.limit, MOST_READ), min_score=0.0) if more else query
+        if query.radius is not None:
+            asked = replace(asked, radius=least_cosine(embedder, query.radius))
         ranked = await threads.run(size, rank, candidates, asked, index_query, self._ranking, embedder.id)
         wanted = [(one.id,) if reranker is None else (*one.members, *one.succeeds) for one in ranked.hits]
         memories = await store.memories.get(query.filter.user_id, [member for some in wanted for member in some])
@@ -224,6 +242,8 @@ class Searcher:
             best = [one.without_name() if one.id in nameless else one for one in best]
         if name is not None:
             best = await threads.run(size, by_name, name, best, found)
+        if told is not None:
+            best = [one.rescored("at that time", 1.0, TOLD_THEN) for one in best if _by_a_person(found.get(one.id))]
         if more:
             best = sorted((one for one in best if one.score >= query.min_score), key=lambda one: -one.score)
             total = len(best) if query.min_score else total
@@ -282,7 +302,7 @@ class Searcher:
             return None
         synonyms = synonyms_of(query, snapshot) if stored.expanded else {}
         return SearchResult(
-            query=query.text,
+            query=query.asked,
             hits=tuple(hit(memories[one], query.text, score, None) for one, score in stored.hits),
             total_found=stored.total_found,
             searched=stored.searched,
@@ -318,6 +338,19 @@ class Searcher:
         await self._kept.close()
         for cache in self._caches:
             await cache.close()
+
+
+def _told_then(query: Query, ranking: Ranking) -> Query | None:
+    """Return the query with the time as its filter if it asks for nothing but what was said or happened then."""
+    where = query.filter
+    if ranking.preset != "measured" or query.turns or where.occurred_from or where.occurred_to:
+        return None
+    span = time_asked_about(query.text, where.now)
+    return span and replace(query, filter=replace(where, occurred_from=span.start, occurred_to=span.end))
+
+
+def _by_a_person(memory: MemoryItem | None) -> bool:
+    return memory is not None and is_person(memory.data.get("role") or "user")
 
 
 def _hits(query: Query, best: Sequence[RankedHit], found: Found) -> tuple[Hit, ...]:

@@ -68,9 +68,9 @@ class Flow:
     embedder: Embedder
     keyword_rules: KeywordRules
     settings: ExtractionSettings
-    extractors: tuple[Extractor, ...]  # run inside `add`
+    extractors: tuple[Extractor, ...]  # run inside `add`, unless there is a slow one
+    own_extractors: tuple[Extractor, ...] = ()  # of the program and of packages: run beside these or the slow one
     slow_extractor: Extractor | None  # of a language model: run by a worker after `add`
-    own_extractors: tuple[Extractor, ...] = ()  # besides the built-in one; they run with a model's, too
     judge: Judge | None = None  # of similar memories; run by the worker, too
     reader: Reader | None = None  # judges what new statements end
     meter: Meter = field(default_factory=Meter)
@@ -186,7 +186,8 @@ async def _derive_addition(
     later = bool(fresh) and flow.settings.enabled and flow.slow_extractor is not None
     try:
         async with asyncio.timeout(DEADLINE_S + DEADLINE_PER_MESSAGE_S * len(fresh)):
-            made = await make(() if later else fresh, stateds, context, flow.extractors, at, flow, start=start)
+            run = (*flow.extractors, *flow.own_extractors)
+            made = await make(() if later else fresh, stateds, context, run, at, flow, start=start)
     except StoreError:
         raise
     except Exception as error:  # any failure of an extractor: the messages are stored, and a job tries again
@@ -376,7 +377,7 @@ async def index(
     asked = [memory.dedupe_hash for memory in made.memories if memory.dedupe_hash not in made.new]
     there = {*known, *(await flow.store.memories.known(user_id, asked, at) if asked else ())}
     new = [memory for memory in memories if memory.dedupe_hash not in there]
-    texts = [(one.content, one.summary, one.tags, one.data) for one in new]
+    texts = [(one.content, one.summary, one.tags, one.data, one.memory_type) for one in new]
     size = sum(len(one.content) for one in new)
     entries, times = await threads.run(size, index_entries, texts, flow.keyword_rules)
     for seconds in times:

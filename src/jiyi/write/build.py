@@ -202,6 +202,7 @@ def stated(candidate: CandidateMemory, context: Context, at: datetime) -> NewMem
     return NewMemory(
         id=memory_id,
         memory_key=candidate.memory_key or memory_id,
+        session_id=candidate.source_session_id,
         memory_type=memory_type,
         layer=layer_of(memory_type),
         content=candidate.text,

@@ -252,7 +252,7 @@ async def _made(
     """Run the language model's extractor; for units for which it fails for good, the others."""
     slow = flow.slow_extractor
     if slow is None:
-        return await make(messages, (), context, flow.extractors, at, flow)
+        return await make(messages, (), context, (*flow.extractors, *flow.own_extractors), at, flow)
 
     async def either(unit: Unit, /) -> Extracted:
         try:
@@ -269,9 +269,8 @@ async def _made(
             return Extracted(drafts=tuple(drafts), problems=(problem,))
 
     extractor = cast("Extractor", either)
-    made = await make(
-        messages, (), context, (extractor, *flow.own_extractors), at, replace(flow, slow_extractor=extractor)
-    )
+    run = (extractor, *flow.own_extractors)
+    made = await make(messages, (), context, run, at, replace(flow, slow_extractor=extractor))
     return replace(made, problems=tuple(dict.fromkeys(made.problems)))
 
 
