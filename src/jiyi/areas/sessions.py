@@ -63,9 +63,14 @@ class Sessions:
         A model wrote it: what it states ends nothing that the user said, and is no wish of the user."""
         from ..write.extract import stated_in
 
-        episode = CandidateMemory(text=summary, type="episode", importance=0.6, tags=("summary",), trust=SUMMARY_TRUST)
+        episode = CandidateMemory(
+            content=summary, memory_type="episode", importance=0.6, tags=("summary",), trust=SUMMARY_TRUST
+        )
         stated = await asyncio.to_thread(stated_in, summary)
-        found = [CandidateMemory(text=text, type=kind, tags=("summary",), trust=SUMMARY_TRUST) for text, kind in stated]
+        found = [
+            CandidateMemory(content=text, memory_type=kind, tags=("summary",), trust=SUMMARY_TRUST)
+            for text, kind in stated
+        ]
         return await self._add(
             [episode, *found],
             user_id=user_id,
@@ -108,7 +113,7 @@ class Sessions:
             "value": " ".join(_label(step) for step in steps)[:256],
             "single": True,
         }
-        skill = CandidateMemory(text=text, type="skill", importance=0.7, data=data, metadata=metadata)
+        skill = CandidateMemory(content=text, memory_type="skill", importance=0.7, data=data, metadata=metadata)
         return await self._add(
             skill, user_id=user_id, session_id=session_id, agent_id=agent_id, group_id=group_id, actor="skill"
         )

@@ -99,7 +99,7 @@ def _memory(
     text: str, kind: str, tags: tuple[str, ...], about: dict[str, JsonValue], at: datetime | None
 ) -> CandidateMemory:
     return CandidateMemory(
-        text=text, type=kind, tags=tuple(dict.fromkeys(tags)), metadata={NAME: about}, occurred_at=at
+        content=text, memory_type=kind, tags=tuple(dict.fromkeys(tags)), metadata={NAME: about}, occurred_at=at
     )
 
 
