@@ -61,11 +61,11 @@ def invalid_input(place: str, error: ValidationError) -> InvalidInput:
     return InvalidInput((place + field).removeprefix("."), first["msg"].removeprefix("Value error, "))
 
 
-class _Constructor(type(BaseModel)):  # type: ignore[misc]
-    """Makes constructors raise `InvalidInput` instead of pydantic's error, and warn of old names."""
+if TYPE_CHECKING:
+    Given = Value  # a metaclass would hide the fields from type checkers
+else:
 
-    if not TYPE_CHECKING:  # the arguments are the fields, as in any other model
-
+    class _Constructor(type(BaseModel)):
         def __call__(cls, **given: Any) -> Any:
             for old, new in cls.old_names.items():
                 given = with_new_name(old, new, given, cls.__name__)
@@ -74,12 +74,15 @@ class _Constructor(type(BaseModel)):  # type: ignore[misc]
             except ValidationError as error:
                 raise invalid_input("", error) from None
 
+    class Given(Value, metaclass=_Constructor):
+        """A value that callers make: its constructor raises `InvalidInput` and takes old names."""
+
 
 # Names of a message's time in other formats. An unknown one would silently become the current time.
 SENT_AT_ALIASES = ("timestamp", "created_at", "create_time")
 
 
-class Message(Value, metaclass=_Constructor):
+class Message(Given):
     """A message. OpenAI's field names `content` and `name` are accepted too."""
 
     old_names: ClassVar[Mapping[str, str]] = {}
@@ -137,7 +140,7 @@ def with_new_names(names: Mapping[str, str], data: Any) -> Any:
     return {names.get(name, name): value for name, value in data.items()}
 
 
-class CandidateMemory(Value, metaclass=_Constructor):
+class CandidateMemory(Given):
     """A memory extracted by the caller. As an object it may also have the names `text` and `type`."""
 
     old_names: ClassVar[Mapping[str, str]] = {"text": "content", "type": "memory_type"}  # accepted for one version

@@ -260,8 +260,8 @@ class Items:
                 await self._memory.update(
                     memory.id,
                     user_id=memory.user_id,
-                    content=new.text,
-                    memory_type=new.type,
+                    content=new.content,
+                    memory_type=new.memory_type,
                     metadata=new.metadata,
                     expires_at=new.expires_at,
                     valid_to=None,
