@@ -236,7 +236,7 @@ class Memory(Areas, Bulk):
         memory_id: str,
         *,
         user_id: str,
-        version: int | None = None,
+        expected_version: int | None = None,
         actor: str = "user",
         reason: str | None = None,
         **changes: Unpack[Changes],
@@ -244,16 +244,16 @@ class Memory(Areas, Bulk):
         """Change some fields of a memory; the previous state stays in its history.
 
         Fields: `content`, `summary`, `memory_type`, `importance`, `tags`, `metadata`, `occurred_at`, `valid_to`,
-        `expires_at`, `status`. With `version`, `VersionConflict` is raised if it is not the current one.
+        `expires_at`, `status`. `VersionConflict` is raised if the memory is not at `expected_version`.
 
-            await memory.update(memory_id, user_id="mei", content="likes coffee", version=3)
+            await memory.update(memory_id, user_id="mei", content="likes coffee", expected_version=3)
         """
         from .write.change import changed_fields
 
         given = changed_fields(**changes)
         action = "archive" if given.get("status") == "archived" else "update"
         return await self._engine.change(
-            memory_id, given, user_id=user_id, version=version, action=action, actor=actor, reason=reason
+            memory_id, given, user_id=user_id, expected=expected_version, action=action, actor=actor, reason=reason
         )
 
     async def restore(
@@ -261,14 +261,15 @@ class Memory(Areas, Bulk):
         memory_id: str,
         *,
         user_id: str,
-        version: int | None = None,
+        to_version: int | None = None,
         expected_version: int | None = None,
         actor: str = "user",
         reason: str | None = None,
     ) -> MemoryItem:
-        """Restore an earlier version, by default the one before the last change; `expected_version` is the current."""
+        """Restore an earlier version, by default the one before the last change. `VersionConflict` is raised if the
+        memory is not at `expected_version`."""
         return await self._engine.restore(
-            memory_id, user_id=user_id, version=version, expected=expected_version, actor=actor, reason=reason
+            memory_id, user_id=user_id, to_version=to_version, expected=expected_version, actor=actor, reason=reason
         )
 
     async def delete(self, memory_id: str, *, user_id: str, with_sources: bool = False) -> Deletion:

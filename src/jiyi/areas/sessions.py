@@ -106,7 +106,7 @@ class Sessions:
             "value": " ".join(_label(step) for step in steps)[:256],
             "single": True,
         }
-        skill = CandidateMemory(text=text, type="skill", importance=0.7, data=data, metadata=metadata)
+        skill = CandidateMemory(content=text, memory_type="skill", importance=0.7, data=data, metadata=metadata)
         return await self._add(
             skill, user_id=user_id, session_id=session_id, agent_id=agent_id, group_id=group_id, actor="skill"
         )

@@ -224,20 +224,20 @@ class Memory:
 
     @like(engine.Memory.update)
     async def update(
-        self, memory_id: str, user_id: str, version: int | None, actor: str, reason: str | None, **changes: Any
+        self, memory_id: str, user_id: str, expected_version: int | None, actor: str, reason: str | None, **changes: Any
     ) -> MemoryItem:
         body = {**changed_fields(**changes), "reason": reason, "actor": validation.name("actor", actor)}
         params = {"user_id": validation.name("user_id", user_id)}
-        if version is not None:
-            validation.whole("version", version, highest=10**9)
+        if expected_version is not None:
+            validation.whole("expected_version", expected_version, highest=10**9)
         return await self._server.ask(
             "PATCH",
             f"/v1/memories/{await memory_id_of(self._server, memory_id, user_id)}",
             MemoryItem,
             params=params,
             body=body,
-            headers={} if version is None else {"If-Match": f'"{version}"'},
-            repeatable=version is not None,  # the version makes a second request fail
+            headers={} if expected_version is None else {"If-Match": f'"{expected_version}"'},
+            repeatable=expected_version is not None,  # the version makes a second request fail
         )
 
 

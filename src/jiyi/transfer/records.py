@@ -9,8 +9,7 @@ from typing import Annotated, Any, Literal, Protocol, TypeVar
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 
 from .. import validation
-from ..errors import InvalidInput
-from ..models import CandidateMemory, Message
+from ..models import CandidateMemory, Message, invalid_input
 from ..store.upkeep.export_records import Line
 from .sources import Source, Values, json_values, open_text
 
@@ -136,9 +135,7 @@ def validate_as(place: str, model: type[M], value: object) -> M:
     try:
         return model.model_validate(value)
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        path = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in first["loc"])
-        raise InvalidInput(place + path, first["msg"].removeprefix("Value error, ")) from None
+        raise invalid_input(place, error) from None
 
 
 TIME_FORMATS = (

@@ -169,7 +169,7 @@ async def update_memory(conversation: Conversation, given: UpdateMemoryInput) ->
     changed = await conversation.memory.update(
         memory.id,
         user_id=conversation.user_id,
-        version=memory.version,
+        expected_version=memory.version,
         actor=conversation.actor,
         reason=given.reason,
         **changes,
