@@ -216,6 +216,7 @@ class Memory:
     delete_all = _verb(engine.Memory.delete_all)
     search = _verb(engine.Memory.search)
     context = _verb(engine.Memory.context)
+    recall = _verb(engine.Memory.recall)
     get = _verb(engine.Memory.get)
     get_many = _verb(engine.Memory.get_many)
     list = _verb(engine.Memory.list)
