@@ -82,6 +82,7 @@ else:
 
 
 # Names of a message's time in other formats. An unknown one would silently become the current time.
+IMAGE_TEXTS = ("alt", "alt_text", "caption", "description", "title")
 SENT_AT_ALIASES = ("timestamp", "created_at", "create_time")
 
 
@@ -108,7 +109,7 @@ class Message(Given):
         if taken.get("sent_at") is None:
             taken["sent_at"] = next((data[name] for name in SENT_AT_ALIASES if data.get(name) is not None), None)
         if isinstance(taken.get("text"), list):
-            taken["text"] = "\n".join(_text_of_part(part) for part in taken["text"])
+            taken["text"] = "\n".join(text for part in taken["text"] if (text := _text_of_part(part)))
         return taken
 
 
@@ -119,7 +120,7 @@ def _text_of_part(part: Any) -> str:
         text = part.get("text", part.get("refusal"))
         if isinstance(text, str):
             return text
-        return f"[{part.get('type', 'attachment')}]"
+        return next((told for name in IMAGE_TEXTS if isinstance(told := part.get(name), str)), "")
     raise ValueError("each part of the content must be text or an object")
 
 

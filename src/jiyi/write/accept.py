@@ -68,7 +68,7 @@ def accept(what: What) -> Accepted:
     problems: list[str] = []
     for at, entry in enumerate(entries):
         argument = "what" if entries is not what else f"what[{at}]"
-        if _only_calls_tools(entry):
+        if _only_calls_tools(entry) or _has_only_attachments(argument, entry):
             problems.append(f"{argument} has no text and was left out")
             continue
         value = _value(argument, entry)
@@ -93,6 +93,12 @@ def _only_calls_tools(entry: Any) -> bool:
         and bool(entry.get("tool_calls"))
         and "text" not in entry
     )
+
+
+def _has_only_attachments(argument: str, entry: Any) -> bool:
+    """Return True for a message whose parts have no text, such as an image without a description."""
+    parts = entry.get("content") if isinstance(entry, Mapping) else None
+    return isinstance(parts, list) and bool(parts) and not _validated(argument, Message, entry).text.strip()
 
 
 def _value(argument: str, entry: Any) -> Message | CandidateMemory:
