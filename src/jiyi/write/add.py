@@ -329,8 +329,8 @@ def _proposed(drafts: Sequence[Draft], said: Mapping[str, NewMessage], context: 
         memory = derived(draft, context, teller_data(by.role, by.speaker, context))
         told_at = max(said[source.message_id].sent_at for source in memory.sources)
         fact = fact_told(memory, context)
-        named = {"ends": draft.ends, "repeats": draft.repeats, "merges": draft.merges}
-        found.append(Proposed(memory=memory, facts=(fact,) if fact else (), told_at=told_at, **named))
+        proposed = Proposed(memory=memory, facts=(fact,) if fact else (), told_at=told_at)
+        found.append(replace(proposed, ends=draft.ends, repeats=draft.repeats, merges=draft.merges))
     return found
 
 

@@ -222,8 +222,8 @@ async def _ask(episode: MemoryItem, context: Context, flow: Flow) -> tuple[list[
 
 def _candidate(draft: Draft) -> CandidateMemory:
     return CandidateMemory(
-        text=draft.content,
-        type=draft.memory_type,
+        content=draft.content,
+        memory_type=draft.memory_type,
         importance=draft.importance,
         confidence=draft.confidence,
         tags=tuple(dict.fromkeys((SUMMARY, *draft.tags))),

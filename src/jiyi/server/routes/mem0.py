@@ -151,14 +151,14 @@ class Named(BaseModel):
     run_id: Name | None = None
     version: Literal["v1", "v2"] | None = None
     enable_graph: Literal[False] | None = None
-    output_format: Literal["v1.0", "v1.1"] | None = None  # type: ignore[assignment]
+    output_format: Literal["v1.0", "v1.1"] | None = None
 
     def with_owner(self, given: Filters) -> Filters:
         own: Filters = {name: value for name in ENTITIES if (value := getattr(self, name)) is not None}
         return {"AND": [given, own]} if own and given else own or given
 
 
-class OldListBody(Named, ListBody):
+class OldListBody(Named, ListBody):  # type: ignore[misc]  # an older format, too
     page: int | None = Field(default=None, ge=1, le=1_000_000)
     page_size: Annotated[int, Field(ge=1, le=1_000)] | None = None
 
@@ -166,7 +166,7 @@ class OldListBody(Named, ListBody):
         return self.with_owner(super().tree())
 
 
-class OldSearchBody(Named, SearchBody):
+class OldSearchBody(Named, SearchBody):  # type: ignore[misc]  # an older format, too
     limit: Annotated[int, Field(ge=1, le=1_000)] | None = None
     filter_memories: bool | None = None
 

@@ -106,10 +106,11 @@ def _with(draft: Draft, confidence: float, judges: list[JsonValue]) -> Draft:
 
 
 def _read(reader: Reader, drafts: Sequence[Draft], talk: Transcript) -> list[float]:
-    """Return the reader's judgement of each draft as a logit."""
+    """Return the reader's judgement of each draft as a logit; 0 where it does not know the language."""
     found = []
     for draft in drafts:
         chance = reader.supports(_passages(draft, talk), draft.content)
+        chance = 0.5 if chance is None else chance
         logit = math.log(max(chance, 1e-6) / max(1 - chance, 1e-6))
         found.append(max(-MAX_LOGIT, min(MAX_LOGIT, logit)))
     return found
