@@ -28,9 +28,7 @@ from .models import (
     Deletion,
     Health,
     MemoryItem,
-    MessagePage,
     OnConflict,
-    Page,
     Receipt,
     ReceiptState,
     Revision,
@@ -44,7 +42,7 @@ from .read.hits import as_they_were, to_the_point
 from .read.query import interpret, with_llm_synonyms
 from .read.rerank import Reranker
 from .reader import Reader
-from .scope import Changes, Filter, Filters, TimeRange, explain_arguments
+from .scope import Changes, Filters, explain_arguments
 from .settings import Settings, load_settings
 
 if TYPE_CHECKING:
@@ -413,57 +411,11 @@ class Memory(Areas, Bulk, Recalls):
         await self._engine.sync_files(validation.name("user_id", user_id))
         return await named(self._engine.store, user_id, validation.name("memory_id", memory_id))
 
-    async def get_many(self, memory_ids: Sequence[str], *, user_id: str) -> Sequence[MemoryItem]:
-        """Return several memories in the given order; ids that this user does not have are left out."""
-        ids = validation.names("memory_ids", memory_ids, most=validation.MAX_LIMIT)
-        await self._engine.sync_files(validation.name("user_id", user_id))
-        return await self._engine.store.memories.get(user_id, ids)
-
-    async def list(
-        self,
-        *,
-        user_id: str,
-        status: Status = "active",
-        limit: int = 100,
-        cursor: str | None = None,
-        **filters: Unpack[Filters],
-    ) -> Page:
-        """List memories, newest first, with the filters of `search`. The next page is `cursor=page.next_cursor`.
-        Messages are left out unless `memory_types` names them."""
-        where = self._engine.list_filter(user_id, status, filters)
-        cursor, limit = validation.optional_name("cursor", cursor), validation.whole("limit", limit)
-        await self._engine.sync_files(where.user_id)
-        page = await self._engine.store.memories.page(where, cursor=cursor, limit=limit)
-        return page.model_copy(update={"items": tuple(as_they_were(page.items, where.as_of))})
-
-    async def messages(
-        self, *, user_id: str, session_id: str | None = None, limit: int = 100, cursor: str | None = None
-    ) -> MessagePage:
-        """List the stored messages of a user, verbatim, the last stored first. Pages work as in `list`."""
-        user_id, session_id = validation.name("user_id", user_id), validation.optional_name("session_id", session_id)
-        cursor, limit = validation.optional_name("cursor", cursor), validation.whole("limit", limit)
-        return await self._engine.store.messages.page(user_id, session_id, cursor=cursor, limit=limit)
-
     async def count(self, *, user_id: str, status: Status = "active", **filters: Unpack[Filters]) -> int:
         """Count memories; the filters are those of `list`."""
         where = self._engine.list_filter(user_id, status, filters)
         await self._engine.sync_files(where.user_id)
         return await self._engine.store.memories.count(where)
-
-    async def timeline(
-        self,
-        *,
-        user_id: str,
-        time_range: TimeRange | None = None,
-        memory_types: Sequence[str] | None = None,
-        limit: int = 100,
-        cursor: str | None = None,
-    ) -> Page:
-        """List memories that were valid at some time in `time_range`, also ended ones, latest start first.
-        Messages are left out unless `memory_types` names them."""
-        where = Filter.parse(user_id=user_id, memory_types=memory_types, time_range=time_range, with_messages=False)
-        cursor, limit = validation.optional_name("cursor", cursor), validation.whole("limit", limit)
-        return await self._engine.store.memories.timeline(where, cursor=cursor, limit=limit)
 
     async def history(self, memory_id: str, *, user_id: str) -> Sequence[Revision]:
         """List every change of a memory, oldest first: who, when, why, before, after."""

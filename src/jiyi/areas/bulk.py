@@ -1,22 +1,70 @@
-"""Changes of several memories at once: all of them, or none."""
+"""Several memories at once: pages of them, and changes of all or none."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from .. import validation
 from ..errors import InvalidInput, VersionConflict
-from ..models import with_new_name
+from ..models import Page, with_new_name
+from ..read.hits import as_they_were
+from ..scope import Filter
 
 if TYPE_CHECKING:
     from ..engine import Engine
-    from ..models import Deletion, MemoryItem
-    from ..scope import Changes
+    from ..models import Deletion, MemoryItem, MessagePage, Status
+    from ..scope import Changes, Filters, TimeRange
 
 
 class Bulk:
     _engine: Engine
+
+    async def get_many(self, memory_ids: Sequence[str], *, user_id: str) -> Sequence[MemoryItem]:
+        """Return several memories in the given order; ids that this user does not have are left out."""
+        ids = validation.names("memory_ids", memory_ids, most=validation.MAX_LIMIT)
+        await self._engine.sync_files(validation.name("user_id", user_id))
+        return await self._engine.store.memories.get(user_id, ids)
+
+    async def list(
+        self,
+        *,
+        user_id: str,
+        status: Status = "active",
+        limit: int = 100,
+        cursor: str | None = None,
+        **filters: Unpack[Filters],
+    ) -> Page:
+        """List memories, newest first, with the filters of `search`. The next page is `cursor=page.next_cursor`.
+        Messages are left out unless `memory_types` names them."""
+        where = self._engine.list_filter(user_id, status, filters)
+        cursor, limit = validation.optional_name("cursor", cursor), validation.whole("limit", limit)
+        await self._engine.sync_files(where.user_id)
+        page = await self._engine.store.memories.page(where, cursor=cursor, limit=limit)
+        return page.model_copy(update={"items": tuple(as_they_were(page.items, where.as_of))})
+
+    async def messages(
+        self, *, user_id: str, session_id: str | None = None, limit: int = 100, cursor: str | None = None
+    ) -> MessagePage:
+        """List the stored messages of a user, verbatim, the last stored first. Pages work as in `list`."""
+        user_id, session_id = validation.name("user_id", user_id), validation.optional_name("session_id", session_id)
+        cursor, limit = validation.optional_name("cursor", cursor), validation.whole("limit", limit)
+        return await self._engine.store.messages.page(user_id, session_id, cursor=cursor, limit=limit)
+
+    async def timeline(
+        self,
+        *,
+        user_id: str,
+        time_range: TimeRange | None = None,
+        memory_types: Sequence[str] | None = None,
+        limit: int = 100,
+        cursor: str | None = None,
+    ) -> Page:
+        """List memories that were valid at some time in `time_range`, also ended ones, latest start first.
+        Messages are left out unless `memory_types` names them."""
+        where = Filter.parse(user_id=user_id, memory_types=memory_types, time_range=time_range, with_messages=False)
+        cursor, limit = validation.optional_name("cursor", cursor), validation.whole("limit", limit)
+        return await self._engine.store.memories.timeline(where, cursor=cursor, limit=limit)
 
     async def update_many(
         self,
