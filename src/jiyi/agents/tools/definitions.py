@@ -14,6 +14,7 @@ from ...text.fence import named, strip_context
 from ..recall import Conversation, choose_hits, choose_standing, hits_to_fetch
 from .inputs import (
     MAX_HITS,
+    AskMemoryInput,
     ForgetMemoryInput,
     GetMemoryDetailInput,
     Key,
@@ -34,6 +35,7 @@ from .outputs import (
     GetMemoryDetailOutput,
     ListedMemory,
     ListMemoriesOutput,
+    MemoryAnswer,
     MemorySearchResult,
     SearchMemoriesOutput,
     ToolOutput,
@@ -291,4 +293,11 @@ async def search_memory(conversation: Conversation, given: SearchMemoryInput) ->
     return found.model_copy(update={"results": found.results[given.offset :]})
 
 
+@tool(read_only=True)
+async def ask_memory(conversation: Conversation, given: AskMemoryInput) -> MemoryAnswer:
+    told = await conversation.memory.answer(given.question, user_id=conversation.user_id, **conversation.filters)
+    return MemoryAnswer(answer=told.text, memory_ids=list(told.memory_ids), degraded=list(told.degraded))
+
+
+MODEL_TOOLS: tuple[Tool, ...] = (ask_memory,)  # for memories with a language model
 LANGMEM_TOOLS: tuple[Tool, ...] = (manage_memory, search_memory)
