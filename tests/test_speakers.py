@@ -101,8 +101,10 @@ async def test_only_the_user_wishes_something(path: Path, tmp_path: Path) -> Non
         await memory.add([said("I prefer green tea.")], user_id="mei")
         await memory.add([said(ORDER, "Bob"), said("I prefer black tea.", "Bob")], user_id="mei", group_id="team")
         answer = {"role": "assistant"}
-        await memory.add(CandidateMemory(text=ORDER, type="preference", data=answer), user_id="mei")
-        await memory.add(CandidateMemory(text=ORDER, type="instruction", data={"speaker": "Bob"}), user_id="mei")
+        await memory.add(CandidateMemory(content=ORDER, memory_type="preference", data=answer), user_id="mei")
+        await memory.add(
+            CandidateMemory(content=ORDER, memory_type="instruction", data={"speaker": "Bob"}), user_id="mei"
+        )
         found = await recall(memory, "Which tea, and to whom are answers sent?", user_id="mei")
         assert found.standing == ()
         for heading in ("Wishes and Limits", "User Preferences", "User Patterns"):
@@ -131,8 +133,8 @@ async def test_compressing_keeps_people_apart(path: Path) -> None:
             for number in range(12):
                 teller = {"speaker": "Bob"} if number % 2 else {}
                 one = CandidateMemory(
-                    text=f"From now on always send the weekly report about project {number} to the whole team.",
-                    type="preference",
+                    content=f"From now on always send the weekly report about project {number} to the whole team.",
+                    memory_type="preference",
                     data={"subject": f"thing {number}", **teller},
                 )
                 await memory.add(one, user_id="mei")
@@ -207,7 +209,7 @@ async def test_a_model_does_not_judge_words_of_two_people(path: Path) -> None:
     model = ScriptedLLM(json.dumps({"judgements": [{"pair": 1, "action": "replace", "reason": "so"}]}))
     async with Memory.open(path, embedder=WordEmbedder(), llm=model) as memory:
         await memory.add("I love green tea very much", user_id="mei", memory_type="preference")
-        bob = CandidateMemory(text="I love very much green tea", type="preference", data={"speaker": "Bob"})
+        bob = CandidateMemory(content="I love very much green tea", memory_type="preference", data={"speaker": "Bob"})
         await memory.add(bob, user_id="mei")
         await memory.jobs.work()
         assert len(await told(memory)) == 2 and model.requests == []

@@ -1,5 +1,4 @@
-"""The class `Memory`: each verb validates its arguments and runs its stages, which are in `write` and `read`.
-Those of writing are imported when a verb needs them: programs that only search start faster."""
+"""The class `Memory`: each verb checks its arguments and runs its stages. Those of writing are imported when needed."""
 
 from __future__ import annotations
 
@@ -14,6 +13,7 @@ from . import threads, validation
 from .areas import Areas
 from .areas.background import BackgroundJobs
 from .areas.bulk import Bulk
+from .areas.recalls import Recalls
 from .areas.sessions import TurnQueue, turn_of
 from .embed import Embedder
 from .engine import Engine, Runtime
@@ -43,6 +43,7 @@ from .models import (
 from .read.hits import as_they_were, to_the_point
 from .read.query import interpret, with_llm_synonyms
 from .read.rerank import Reranker
+from .reader import Reader
 from .scope import Changes, Filter, Filters, TimeRange, explain_arguments
 from .settings import Settings, load_settings
 
@@ -53,7 +54,7 @@ if TYPE_CHECKING:
 
 
 @explain_arguments
-class Memory(Areas, Bulk):
+class Memory(Areas, Bulk, Recalls):
     """A long-term memory.
 
     async with Memory.open() as memory:
@@ -82,6 +83,7 @@ class Memory(Areas, Bulk):
         extractor: Extractor | None = None,
         extractors: Sequence[Extractor] = (),
         reranker: Reranker | None = None,
+        reader: Reader | None = None,
         workspace: str | Path | None = None,
         workspace_user: str | None = None,
         key: str | None = None,
@@ -90,16 +92,15 @@ class Memory(Areas, Bulk):
         URL names a server (`jiyi serve`); `key` is its API key. With a `workspace`, a folder, memories are also files:
         DIR/context/memory.md of the `workspace_user`, or DIR/<user>/context/memory.md of each user.
 
-        `embedder`, `llm` and `reranker` replace those of the settings. `extractors` run inside `add`, beside the
-        built-in one; a slow `extractor`, such as one that asks a model, runs in a job after it and replaces the
-        built-in one: then the `extractors` run in that job too.
-
+        `embedder`, `llm`, `reranker` and `reader` replace those of the settings. `extractors`, and those of installed
+        packages, run beside the built-in one; a slow `extractor`, such as one that asks a model, runs in a job and
+        replaces that.
         Use it as `async with Memory.open() as memory:`, or `memory = await Memory.open()` and `await memory.close()`.
         """
         settings = settings or load_settings()
         parts: dict[str, Any] = {"settings": settings, "embedder": embedder, "llm": llm, "reranker": reranker}
-        parts |= {"extractor": extractor, "extractors": extractors, "workspace": workspace}
-        parts["workspace_user"] = workspace_user
+        parts |= {"reader": reader, "extractor": extractor, "extractors": extractors}
+        parts |= {"workspace": workspace, "workspace_user": workspace_user}
         if str(where or settings.url or "").lower().startswith(("http://", "https://")):
             from .client import Memory as Client
 
@@ -236,7 +237,7 @@ class Memory(Areas, Bulk):
         memory_id: str,
         *,
         user_id: str,
-        version: int | None = None,
+        expected_version: int | None = None,
         actor: str = "user",
         reason: str | None = None,
         **changes: Unpack[Changes],
@@ -244,16 +245,16 @@ class Memory(Areas, Bulk):
         """Change some fields of a memory; the previous state stays in its history.
 
         Fields: `content`, `summary`, `memory_type`, `importance`, `tags`, `metadata`, `occurred_at`, `valid_to`,
-        `expires_at`, `status`. With `version`, `VersionConflict` is raised if it is not the current one.
+        `expires_at`, `status`. `VersionConflict` is raised if the memory is not at `expected_version`.
 
-            await memory.update(memory_id, user_id="mei", content="likes coffee", version=3)
+            await memory.update(memory_id, user_id="mei", content="likes coffee", expected_version=3)
         """
         from .write.change import changed_fields
 
         given = changed_fields(**changes)
         action = "archive" if given.get("status") == "archived" else "update"
         return await self._engine.change(
-            memory_id, given, user_id=user_id, version=version, action=action, actor=actor, reason=reason
+            memory_id, given, user_id=user_id, expected=expected_version, action=action, actor=actor, reason=reason
         )
 
     async def restore(
@@ -261,14 +262,15 @@ class Memory(Areas, Bulk):
         memory_id: str,
         *,
         user_id: str,
-        version: int | None = None,
+        to_version: int | None = None,
         expected_version: int | None = None,
         actor: str = "user",
         reason: str | None = None,
     ) -> MemoryItem:
-        """Restore an earlier version, by default the one before the last change; `expected_version` is the current."""
+        """Restore an earlier version, by default the one before the last change. `VersionConflict` is raised if the
+        memory is not at `expected_version`."""
         return await self._engine.restore(
-            memory_id, user_id=user_id, version=version, expected=expected_version, actor=actor, reason=reason
+            memory_id, user_id=user_id, to_version=to_version, expected=expected_version, actor=actor, reason=reason
         )
 
     async def delete(self, memory_id: str, *, user_id: str, with_sources: bool = False) -> Deletion:
@@ -313,8 +315,10 @@ class Memory(Areas, Bulk):
 
         Filters: `session_id`, `agent_id`, `group_id`, `memory_types`, `layers`, `tags` (any), `time_range` or
         `time_range_days`, `as_of` (valid then), `min_trust`, `metadata` (by key a value, `{"in": [1, 2]}` or
-        `{"gte": 1, "lt": 5}`). They apply in every mode and before the limit. `asked_at` replaces the current time.
-        `radius` is the least similarity (cosine) of hits that are found by their meaning.
+        `{"gte": 1, "lt": 5}`), and `keywords`: memories that have one of these words as a keyword, by a synonym, or in
+        their text. They apply in every mode and before the limit. `asked_at` replaces the current time.
+        `radius` is the least similarity of hits that are found by their meaning, where 0.7 means related texts; it is
+        mapped to the scale of the embedder.
 
             found = await memory.search("咖啡", user_id="mei", limit=3, explain=True)
         """
@@ -391,17 +395,16 @@ class Memory(Areas, Bulk):
         validation.choice("language", "en" if language is None else language, get_args(context.ContextLanguage))
         await self._turns.settle(user_id)
         least, at = min_relevance_score, filters.get("as_of") or asked_at
-        found = await self.search(
-            query, user_id=user_id, min_relevance_score=least, limit=context.MAX_LINES, asked_at=asked_at, **filters
-        )
+        options: Any = {"min_relevance_score": least, "limit": context.MAX_LINES, "asked_at": asked_at, **filters}
+        found = await self.search(query, user_id=user_id, **options)
         context.log_degraded(found.degraded)
         chosen = context.select_for_context(found.hits, query if is_small_talk(query) else None)
         weak = {hit.id for hit in chosen if hit.relevance_score < RELEVANT}
         memories = await self.get_many([hit.id for hit in chosen], user_id=user_id) if chosen else ()
         memories = [to_the_point(memory, query) for memory in as_they_were(memories, at)]
-        spoken: ContextLanguage = language or ("zh" if language_of(query) == "zh" else "en")
-        options: Any = {"max_tokens": max_tokens, "style": style, "as_of": at, "weak": weak}
-        return await context.context_block(memories, fence=await self._engine.fence(), language=spoken, **options)
+        options = {"max_tokens": max_tokens, "style": style, "as_of": at, "weak": weak}
+        options["language"] = language or ("zh" if language_of(query) == "zh" else "en")
+        return await context.context_block(memories, fence=await self._engine.fence(), **options)
 
     async def get(self, memory_id: str, *, user_id: str) -> MemoryItem:
         """Return one memory by its id, a unique beginning of it (8 characters or more), or its `memory_key`."""
@@ -478,7 +481,7 @@ class Memory(Areas, Bulk):
         """Count what the store holds, of one user or of all."""
         engine, user_id = self._engine, validation.optional_name("user_id", user_id)
         held = await engine.store.statistics.stats(engine.embedder.id, user_id)
-        return held.model_copy(update={"cache": engine.searcher.cache_use(), "reranker": engine.searcher.reranker_id})
+        return held.model_copy(update={"cache": engine.searcher.cache_use(), **engine.searcher.models()})
 
     async def health(self) -> Health:
         """Check that the store answers, that jobs get done, and that texts can be embedded."""

@@ -28,6 +28,7 @@ class IndexQuery:
     proper: tuple[str, ...] = ()  # terms of names, codes and numbers
     phrases: tuple[tuple[str, ...], ...] = ()  # terms of each quoted phrase
     keywords: tuple[str, ...] = ()
+    required: tuple[tuple[str, ...], ...] | None = None  # terms of the keywords: memories without one are not in scope
     synonyms: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # by keyword
     vector: NDArray[np.float32] | None = None
     turns: tuple[NDArray[np.float32], ...] = ()  # one vector per turn of a dialogue
@@ -60,6 +61,7 @@ class Evidence:
     columns: Mapping[str, NDArray[Any]]  # one value per candidate, by feature name; a feature without any is 0
     vectors: NDArray[np.float32]
     previous_vectors: NDArray[np.float32] | None = None  # of the message before, zeros without one; None if none has
+    previous: Sequence[str | None] = ()  # ids of the messages before; empty if none has one
 
 
 class ScopedColumn:

@@ -330,7 +330,16 @@ class UserIndex:
             selected = np.zeros(self._size, np.bool_)
             selected[[self._slots[memory_id] for memory_id in query.ids if memory_id in self._slots]] = True
             scope &= selected
-        return scope
+        return scope if query.required is None else scope & self._with_keyword(query, query.required)
+
+    def _with_keyword(self, query: IndexQuery, required: Sequence[Sequence[str]]) -> Mask:
+        """Return the memories that match one of the query's keywords, or contain all terms of one."""
+        found = self._word_scores().keyword_match(query) > 0
+        for terms in required:
+            holders = [slots for slots, _ in self.words.find(terms)]
+            if holders:
+                found[reduce(np.intersect1d, holders)] = True
+        return found
 
     def _episodes(self) -> Episodes:
         if self._found_episodes is None:

@@ -19,6 +19,7 @@ from ..ids import new_id
 from ..index.search_index import SearchIndex
 from ..metrics import Meter
 from ..models import OnConflict, Receipt, ReceiptState, utc_now
+from ..reader import Reader
 from ..scope import Scope
 from ..settings import ExtractionSettings
 from ..store.repositories.additions import Start
@@ -28,10 +29,12 @@ from ..store.upkeep.message_words import DELETED
 from ..store.write_set import NO_EFFECTS, Addition, Effects, NewMemory, NewMessage, Stale, StoredMessage, UnitPart
 from .accept import Accepted, identify, looked_back, message_hashes
 from .build import CONTEXT, Context, derived, is_own, request_hash, stated, teller_data, verbatim
+from .changes import end_what_changed
 from .derive import HISTORY_MESSAGES, UNIT_MESSAGES, derive
 from .drafts import Draft, Extractor
 from .index import KeywordRules, embed_entries, index_entries
 from .known import TakenKeys, join_named, known_memories, taken_keys, with_rows
+from .parse.divide_messages import with_ended_messages
 from .parts import names_told
 from .reconcile import Proposed, Reconciled, end_named, fact_told, keep_rest, settle, stated_facts
 from .repeats import merge_equal, merge_repeated
@@ -66,10 +69,11 @@ class Flow:
     embedder: Embedder
     keyword_rules: KeywordRules
     settings: ExtractionSettings
-    extractors: tuple[Extractor, ...]  # run inside `add`
+    extractors: tuple[Extractor, ...]  # run inside `add`, unless there is a slow one
+    own_extractors: tuple[Extractor, ...] = ()  # of the program and of packages: run beside these or the slow one
     slow_extractor: Extractor | None  # of a language model: run by a worker after `add`
-    own_extractors: tuple[Extractor, ...] = ()  # besides the built-in one; they run with a model's, too
     judge: Judge | None = None  # of similar memories; run by the worker, too
+    reader: Reader | None = None  # judges what new statements end
     meter: Meter = field(default_factory=Meter)
 
 
@@ -183,7 +187,8 @@ async def _derive_addition(
     later = bool(fresh) and flow.settings.enabled and flow.slow_extractor is not None
     try:
         async with asyncio.timeout(DEADLINE_S + DEADLINE_PER_MESSAGE_S * len(fresh)):
-            made = await make(() if later else fresh, stateds, context, flow.extractors, at, flow, start=start)
+            run = (*flow.extractors, *flow.own_extractors)
+            made = await make(() if later else fresh, stateds, context, run, at, flow, start=start)
     except StoreError:
         raise
     except Exception as error:  # any failure of an extractor: the messages are stored, and a job tries again
@@ -191,7 +196,9 @@ async def _derive_addition(
         made = Made(memories=tuple(stateds), problems=(f"extraction failed: {type(error).__name__}: {error}",))
         later = bool(fresh)
     memories, problem = await index(list(verbatims.values()), known, made, context.user_id, at, flow)
-    memories, effects, met = await merge_repeated(memories, made.repeats, made.effects, context.place, at, flow)
+    effects = await end_what_changed(memories, made.effects, context.place, at, flow)
+    memories, effects, met = await merge_repeated(memories, made.repeats, effects, context.place, at, flow)
+    memories, effects = await divided(memories, effects, messages, context.place, at, flow)
     done = ReceiptState.EXTRACTED if problem else ReceiptState.INDEXED
     saved = to_judge(memories, made.repeats) if flow.judge is not None and flow.settings.enabled else []
     reads = flow.slow_extractor is not None and flow.settings.enabled
@@ -352,6 +359,21 @@ async def _settle(
         return replace(without_endings(settled), problems=problems)
 
 
+async def divided(
+    memories: Sequence[NewMemory],
+    effects: Effects,
+    messages: Sequence[NewMessage],
+    place: Scope,
+    at: datetime,
+    flow: Flow,
+) -> tuple[tuple[NewMemory, ...], Effects]:
+    """Divide the messages of which something ends."""
+    store, embedder, rules = flow.store, flow.embedder, flow.keyword_rules
+    return await with_ended_messages(
+        memories, effects, messages, place, at, store=store, embedder=embedder, rules=rules
+    )
+
+
 def _plain(stated: Sequence[NewMemory]) -> list[Proposed]:
     return [Proposed(memory=memory, told_at=memory.occurred_at, stated=True) for memory in stated]
 
@@ -372,7 +394,7 @@ async def index(
     asked = [memory.dedupe_hash for memory in made.memories if memory.dedupe_hash not in made.new]
     there = {*known, *(await flow.store.memories.known(user_id, asked, at) if asked else ())}
     new = [memory for memory in memories if memory.dedupe_hash not in there]
-    texts = [(one.content, one.summary, one.tags, one.data) for one in new]
+    texts = [(one.content, one.summary, one.tags, one.data, one.memory_type) for one in new]
     size = sum(len(one.content) for one in new)
     entries, times = await threads.run(size, index_entries, texts, flow.keyword_rules)
     for seconds in times:

@@ -186,7 +186,7 @@ def teller_data(role: str, speaker: str | None, context: Context) -> dict[str, J
 def stated(candidate: CandidateMemory, context: Context, at: datetime) -> NewMemory:
     """Return the memory of a statement."""
     memory_id = new_id()
-    memory_type = candidate.type or context.memory_type or "fact"
+    memory_type = candidate.memory_type or context.memory_type or "fact"
     occurred_at = candidate.occurred_at or context.occurred_at or at
     data = {name: value for name, value in (candidate.data or {}).items() if name != BY_USER}
     trust = context.trust if candidate.trust is None else candidate.trust
@@ -195,17 +195,18 @@ def stated(candidate: CandidateMemory, context: Context, at: datetime) -> NewMem
     if data.get("speaker") in context.user_names:
         data[BY_USER] = True
     by, key = told_by(data, context.user_id), candidate.memory_key
-    said = statement_hash(candidate.text, memory_type, context.agent_id, context.group_id, key, trust, by)
+    said = statement_hash(candidate.content, memory_type, context.agent_id, context.group_id, key, trust, by)
     if candidate.valid_to is not None:
         said = PAST + identity(said, candidate.valid_to.isoformat())
     importance = context.importance if candidate.importance is None else candidate.importance
     return NewMemory(
         id=memory_id,
         memory_key=candidate.memory_key or memory_id,
+        session_id=candidate.source_session_id,
         memory_type=memory_type,
         layer=layer_of(memory_type),
-        content=candidate.text,
-        summary=candidate.summary or summarise(candidate.text),
+        content=candidate.content,
+        summary=candidate.summary or summarise(candidate.content),
         data=with_time(data, occurred_at) if memory_type == BEHAVIOR else data,
         metadata={**context.metadata, **_origin(candidate), **(candidate.metadata or {})},
         importance=0.5 if importance is None else importance,

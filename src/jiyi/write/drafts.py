@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import logging
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cache
+from importlib.metadata import entry_points
 from typing import Protocol
 
 from pydantic import JsonValue
 
+from ..memory_types import Layer, set_layer
+
+logger = logging.getLogger(__name__)
 CHECKED_BY = "checked_by"  # key in the data of a memory: what judged if its messages support it
 
 
@@ -109,8 +115,32 @@ class Extracted:
 
 
 class Extractor(Protocol):
-    """Finds memories in a unit of conversation."""
+    """Finds memories in a unit of conversation. `layers`, which may be left out, are those of its own types."""
 
     id: str  # stored with its memories
 
     async def __call__(self, unit: Unit, /) -> Sequence[Draft] | Extracted: ...
+
+
+ENTRY_POINTS = "jiyi.extractors"
+
+
+@cache
+def installed_extractors() -> tuple[Extractor, ...]:
+    """Load the extractors of installed packages. One that cannot be loaded is logged and left out."""
+    found: list[Extractor] = []
+    for entry in entry_points(group=ENTRY_POINTS):
+        try:
+            loaded = entry.load()
+            found.append(loaded() if isinstance(loaded, type) else loaded)
+        except Exception:
+            logger.exception("the extractor %s (%s) cannot be loaded", entry.name, entry.value)
+    return tuple(found)
+
+
+def set_layers(extractors: Sequence[Extractor]) -> None:
+    """Set the layers of the extractors' own types."""
+    for extractor in extractors:
+        layers: Mapping[str, Layer] = getattr(extractor, "layers", {})
+        for memory_type, layer in layers.items():
+            set_layer(memory_type, layer)

@@ -171,7 +171,7 @@ def _new_values(one: CandidateMemory, context: Context, at: datetime, memory: Me
     given = {
         "content": True,
         "summary": one.summary is not None,
-        "memory_type": (one.type or context.memory_type) is not None,
+        "memory_type": (one.memory_type or context.memory_type) is not None,
         "importance": one.importance is not None or context.importance is not None,
         "tags": bool(new.tags),
         "metadata": one.metadata is not None or bool(context.metadata),
@@ -195,7 +195,7 @@ def with_rows(
     by_text = {memory.content: memory for memory in reversed(receipt.memories)}
     rows = {row.position: row for row in resolved}
     for position, one in enumerate(candidates):
-        memory = by_text.get(one.text) if one.memory_key is None else by_key.get(one.memory_key)
+        memory = by_text.get(one.content) if one.memory_key is None else by_key.get(one.memory_key)
         if memory is not None and position not in rows:
             outcome: RowOutcome = "created" if memory.created_at >= at else "known"
             rows[position] = RowResult(position=position, memory_id=memory.id, outcome=outcome)

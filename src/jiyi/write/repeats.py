@@ -128,7 +128,7 @@ def merge_equal(new: Sequence[NewMemory]) -> list[NewMemory]:
                 tags=tuple(dict.fromkeys((*first.tags, *one.tags))),
                 metadata={**first.metadata, **one.metadata},
                 importance=max(first.importance, one.importance),
-                data=accrued(first.data, one.data) if one.memory_type == BEHAVIOR else first.data,
+                data=accrued(first.data, one.data) if one.memory_type == BEHAVIOR else {**first.data, **one.data},
             )
     return list(found.values())
 
@@ -146,7 +146,8 @@ async def merge_repeated(
     exact = {
         one.id: repeats[one.id]
         for one in memories
-        if one.id in repeats and (one.tags or one.metadata or _sure(one) or one.memory_type == BEHAVIOR)
+        if one.id in repeats
+        and (one.tags or one.metadata or _sure(one) or one.memory_type == BEHAVIOR or _has_data(one))
     }
     near = await _near(memories, effects, place, flow)
     if not exact and not near:
@@ -183,6 +184,10 @@ async def merge_repeated(
     return tuple(one for one in memories if one.id not in dropped), more, tuple(evidence)
 
 
+def _has_data(new: NewMemory) -> bool:
+    return new.source == STATED and bool(new.data)
+
+
 def _sure(new: NewMemory) -> bool:
     """Return True if somebody gave the importance; that of an extractor is a guess."""
     return new.source == STATED and new.importance > 0.5
@@ -205,8 +210,11 @@ def _merged(new: NewMemory, old: MemoryItem, *, text: bool) -> dict[str, Any]:
     """Return the fields of a stored memory that a repetition changes."""
     importance = new.importance if new.source == STATED else old.importance
     values = merged_fields(old, tags=new.tags, metadata=new.metadata, importance=importance)
-    if new.memory_type == BEHAVIOR and (data := accrued(old.data, new.data)) != old.data:
-        values |= {"data": data, "occurred_at": last_time(data) or old.occurred_at}
+    if new.memory_type == BEHAVIOR:
+        if (data := accrued(old.data, new.data)) != old.data:
+            values |= {"data": data, "occurred_at": last_time(data) or old.occurred_at}
+    elif new.source == STATED and (data := {**old.data, **new.data}) != old.data:
+        values["data"] = data
     if text and new.content != old.content:
         values |= {"content": new.content, "summary": new.summary}
     return values
@@ -227,7 +235,7 @@ async def _near(memories: Sequence[NewMemory], effects: Effects, place: Scope, f
             continue
         if new.slot is not None and new.slot != several_slot(place.agent_id, place.group_id, new.trust):
             continue  # its timeline has decided
-        words = [keyword for keyword, _, source in new.index.keywords if source != "user_tag"][:WORDS]
+        words = [keyword for keyword, _, source in new.index.keywords if source not in ("user_tag", "type")][:WORDS]
         if not words:
             continue
         for memory_id, text in await flow.store.entries.alike(place.user_id, words, memory_type=new.memory_type):

@@ -161,14 +161,15 @@ def summary_episode(summary: str) -> CandidateMemory:
     """Return the episode of a summary."""
     data = {"kind": SUMMARY}
     return CandidateMemory(
-        text=summary, type="episode", importance=0.6, tags=(SUMMARY,), trust=SUMMARY_TRUST, data={**data}
+        content=summary, memory_type="episode", importance=0.6, tags=(SUMMARY,), trust=SUMMARY_TRUST, data={**data}
     )
 
 
 def stated_in_summary(summary: str) -> list[CandidateMemory]:
     """Return what a summary states, by the rules."""
     return [
-        CandidateMemory(text=text, type=kind, tags=(SUMMARY,), trust=SUMMARY_TRUST) for text, kind in stated_in(summary)
+        CandidateMemory(content=text, memory_type=kind, tags=(SUMMARY,), trust=SUMMARY_TRUST)
+        for text, kind in stated_in(summary)
     ]
 
 

@@ -21,8 +21,9 @@ from ..settings import JobSettings
 from ..store.repositories.change_feed import NEVER
 from ..store.store import Store
 from ..store.write_set import Addition, Lease, LeaseLost, NewMessage, Stale
-from .add import Flow, Made, begun, index, make
+from .add import Flow, Made, begun, divided, index, make
 from .build import CONTEXT, Context
+from .changes import end_what_changed
 from .drafts import Draft, Extracted, Extractor, Unit
 from .repeats import merge_repeated
 from .saved import judge_saved, read_summaries
@@ -188,8 +189,10 @@ async def run_job(lease: Lease, flow: Flow, *, max_attempts: int, answers: Answe
             messages = await flow.store.messages.get(lease.user_id, left["messages"])
             made = await _made(messages, context, at, flow, lease.attempt, max_attempts)
         memories, problem = await index((), (), made, lease.user_id, at, flow)
-        memories, effects, same = await merge_repeated(memories, made.repeats, made.effects, context.place, at, flow)
+        effects = await end_what_changed(memories, made.effects, context.place, at, flow)
+        memories, effects, same = await merge_repeated(memories, made.repeats, effects, context.place, at, flow)
         memories, effects, met, unjudged = await judge_similar(memories, effects, context.place, at, flow)
+        memories, effects = await divided(memories, effects, (), context.place, at, flow)
         addition = Addition(
             id=lease.job_id,
             user_id=lease.user_id,
@@ -250,7 +253,7 @@ async def _made(
     """Run the language model's extractor; for units for which it fails for good, the others."""
     slow = flow.slow_extractor
     if slow is None:
-        return await make(messages, (), context, flow.extractors, at, flow)
+        return await make(messages, (), context, (*flow.extractors, *flow.own_extractors), at, flow)
 
     async def either(unit: Unit, /) -> Extracted:
         try:
@@ -267,9 +270,8 @@ async def _made(
             return Extracted(drafts=tuple(drafts), problems=(problem,))
 
     extractor = cast("Extractor", either)
-    made = await make(
-        messages, (), context, (extractor, *flow.own_extractors), at, replace(flow, slow_extractor=extractor)
-    )
+    run = (extractor, *flow.own_extractors)
+    made = await make(messages, (), context, run, at, replace(flow, slow_extractor=extractor))
     return replace(made, problems=tuple(dict.fromkeys(made.problems)))
 
 

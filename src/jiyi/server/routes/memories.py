@@ -128,7 +128,7 @@ async def update_memory(caller: UserEditor, memory_id: Id, body: UpdateBody, if_
     return await caller.memory.update(
         memory_id,
         user_id=caller.user_id,
-        version=_version_in(if_match),
+        expected_version=_version_in(if_match),
         reason=body.reason,
         actor=caller.access.actor(body.actor),
         **body.changes(),
@@ -150,7 +150,7 @@ async def log_deletion(caller: Caller, action: str, target: str | None, deletion
     """Record a deletion and its key in the audit log, without the content and the user."""
     known = target if target is not None and re.fullmatch("[0-9a-z]{26}", target) else None
     detail = f"{deletion.memories} memories, {deletion.messages} messages"
-    await caller.memory.keys.log(action, target=known, detail=detail, by=caller.access.key_id)
+    await caller.memory.keys.log(action, target=known, detail=detail, actor=caller.access.key_id)
 
 
 @router.get("/memories/{memory_id}/history", summary="The changes of a memory, oldest first")
