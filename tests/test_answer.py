@@ -9,10 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from mcp import Client
 from typer.testing import CliRunner
 
 import jiyi.sync
 from jiyi import InvalidInput, LlmError, Memory, client
+from jiyi.agents.mcp.server import make_server
 from jiyi.cli.app import app
 from jiyi.testing import ScriptedLLM, ScriptedModel, WordEmbedder
 from rest import running
@@ -89,6 +91,22 @@ async def test_without_a_model_the_error_says_what_to_do(path: Path) -> None:
     async with Memory.open(path, embedder=WordEmbedder()) as memory:
         with pytest.raises(LlmError, match=r"llm\.model"):
             await memory.answer("What must Mei not eat?", user_id="mei")
+
+
+@BOTH
+async def test_mcp_answers_if_there_is_a_model(stored: str, question: str, text: str, tmp_path: Path) -> None:
+    async with open_at(tmp_path, ScriptedLLM(says(text, 1), says(None))) as memory:
+        [item] = (await memory.add(stored, user_id="mei")).memories
+        async with Client(make_server(memory, user_id="mei", read_only=True)) as mcp:
+            assert "ask_memory" in [tool.name for tool in (await mcp.list_tools()).tools]
+            told = await mcp.call_tool("ask_memory", {"question": question})
+            assert told.structured_content == {"answer": text, "memory_ids": [item.id], "degraded": []}
+            assert item.id in told.content[0].text and "<jiyi-memory-" in told.content[0].text
+            unknown = await mcp.call_tool("ask_memory", {"question": question})
+            assert unknown.structured_content["answer"] is None and not unknown.is_error
+    without = Memory.open(tmp_path / "m.db", embedder=WordEmbedder())
+    async with without as memory, Client(make_server(memory, user_id="mei")) as mcp:
+        assert "ask_memory" not in [tool.name for tool in (await mcp.list_tools()).tools]
 
 
 @pytest.fixture

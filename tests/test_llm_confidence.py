@@ -76,8 +76,10 @@ class CelloReader:
     def changes(self, newer: Passage, older: Sequence[Passage]) -> list[Verdict]:
         raise NotImplementedError
 
-    def supports(self, messages: Sequence[Passage], memory: str) -> float:
+    def supports(self, messages: Sequence[Passage], memory: str) -> float | None:
         self.asked.append((messages, memory))
+        if "ключ" in memory:
+            return None
         return 0.2 if "cello" in memory or "大提琴" in memory else 0.8
 
 
@@ -149,6 +151,14 @@ async def test_a_reader_judges_with_the_messages_that_a_memory_cites(
     assert [memory for _, memory in reader.asked] == [text for text, _ in proposed]
     assert reader.asked[0][0] == [Passage(text=said)]
     assert "verify" not in [request.task for request in model.requests]
+
+
+async def test_a_language_that_the_reader_does_not_know_is_not_judged(tmp_path: Path) -> None:
+    said = "Мой ключ у соседа."
+    async with open_at(tmp_path, Model([("У Мэй ключ.", "ключ")]), verify="off", reader=CelloReader()) as memory:
+        await memory.add({"role": "user", "content": said, "sent_at": AT}, user_id="mei")
+        [item] = await memory.list(user_id="mei")
+        assert (item.confidence, "checked_by" in item.data) == (1.0, False)
 
 
 async def test_reader_and_model_judge_together(tmp_path: Path) -> None:

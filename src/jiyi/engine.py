@@ -177,13 +177,14 @@ class Engine:
         if settings.cache.max_query_vectors:
             embedder = CachedQueries(embedder, settings.cache.max_query_vectors)
         expander = None
+        reader = resolve_reader(settings, reader)
         client = resolve_llm(settings, store.llm_usage, meter, llm)
         if client is not None:
             # Imported late because its validators are slow to build.
             from .write.llm import LlmExtractor, SupportCheck, verifies
 
             verify = partial(verifies, settings.llm.verify, client.id, store.keys.passed_self_test)
-            extractor = extractor or LlmExtractor(client, SupportCheck(verify=verify))
+            extractor = extractor or LlmExtractor(client, SupportCheck(reader=reader, verify=verify))
             if settings.search.expand_with_llm:
                 from .llm.keywords import Expander
 
@@ -208,7 +209,7 @@ class Engine:
                 meter,
                 resolve_reranker(settings, reranker),
                 min(KEPT, settings.cache.max_searches),
-                reader=resolve_reader(settings, reader),
+                reader=reader,
                 reading_tokens=settings.search.reading_tokens,
             ),
             accesses=accesses,

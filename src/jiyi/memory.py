@@ -17,14 +17,12 @@ from .areas.recalls import Recalls
 from .areas.sessions import TurnQueue, turn_of
 from .embed import Embedder
 from .engine import Engine, Runtime
-from .errors import InvalidInput, LlmRefused
+from .errors import InvalidInput
 from .health import HealthCheck
 from .languages.words import language as language_of
 from .llm import LLM
 from .models import (
-    MOST_FOR_ANSWER,
     RELEVANT,
-    Answer,
     Deletion,
     Health,
     MemoryItem,
@@ -165,10 +163,8 @@ class Memory(Areas, Bulk, Recalls):
 
         A message is the user's if it has no name, or the `user_id` or one of `user_names` (also a setting) as its name.
         With any other name it is another person's: it ends only what that person said. With `own_only`, memories are
-        made only of what the user told, what is about the user, and the user's own episodes.
-
-        `instructions` tell a language model what to remember and what never; `categories` ("diet: food and allergies")
-        are the tags it may give. Both add to those of the settings.
+        made only of what the user told, what is about the user, and the user's own episodes. `instructions` tell a
+        language model what to remember and what never; `categories` ("diet: food and allergies") are the tags it gives.
 
             await memory.add("I moved to Berlin in May", user_id="mei")
             await memory.add([{"role": "user", "content": "下周三去上海出差"}], user_id="mei", session_id="s1")
@@ -177,24 +173,11 @@ class Memory(Areas, Bulk, Recalls):
         from .write.add import add
         from .write.build import Context
 
-        context = Context.parse(
-            user_id=user_id,
-            session_id=session_id,
-            agent_id=agent_id,
-            group_id=group_id,
-            memory_type=memory_type,
-            importance=importance,
-            tags=tags,
-            metadata=metadata,
-            occurred_at=occurred_at,
-            expires_at=expires_at,
-            trust=trust,
-            epoch=epoch,
-            user_names=user_names or (),
-            own_only=own_only,
-            instructions=instructions,
-            categories=categories or (),
-        )
+        whose: Any = {"user_id": user_id, "session_id": session_id, "agent_id": agent_id, "group_id": group_id}
+        about: Any = {"memory_type": memory_type, "importance": importance, "tags": tags, "metadata": metadata}
+        about |= {"occurred_at": occurred_at, "expires_at": expires_at, "trust": trust, "epoch": epoch}
+        about |= {"own_only": own_only, "instructions": instructions, "categories": categories or ()}
+        context = Context.parse(**whose, **about, user_names=user_names or ())
         validation.choice("on_conflict", on_conflict, get_args(OnConflict))
         accepted = accept(what)
         key, actor = validation.optional_name("idempotency_key", idempotency_key), validation.name("actor", actor)
@@ -344,28 +327,6 @@ class Memory(Areas, Bulk, Recalls):
         if notes := tuple(note for note in (problem, unread) if note):
             found = found.model_copy(update={"degraded": (*found.degraded, *notes)})
         return engine.meter.count_search(found)
-
-    async def answer(
-        self,
-        question: str,
-        *,
-        user_id: str,
-        limit: int = 12,
-        asked_at: datetime | None = None,
-        **filters: Unpack[Filters],
-    ) -> Answer:
-        """Answer a question from the best memories, with the ids of those that the answer rests on, or `text=None` if
-        it is not known from them. Needs a language model; the filters are those of `search`, `limit` is 16 at most.
-
-            told = await memory.answer("what can't she eat?", user_id="mei")
-        """
-        from .areas.answer import NO_MODEL, answer
-
-        limit = validation.whole("limit", limit, highest=MOST_FOR_ANSWER)
-        if self._engine.llm is None:
-            raise LlmRefused(NO_MODEL)
-        found = await self.search(question, user_id=user_id, limit=limit, asked_at=asked_at, **filters)
-        return await answer(found, self._engine.llm, await self._engine.fence(), user_id=user_id)
 
     async def context(
         self,

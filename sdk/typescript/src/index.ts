@@ -28,6 +28,7 @@ export interface ForUser {
 export type AddOptions = Without<Schemas["AddBody"], "text" | "messages" | "candidates"> &
   ForUser & { idempotency_key?: string };
 export type SearchOptions = Without<Schemas["SearchBody"], "query"> & ForUser;
+export type AnswerOptions = Without<Schemas["AnswerBody"], "question"> & ForUser;
 export type ContextOptions = Without<Schemas["ContextBody"], "query"> & ForUser;
 export type RecallOptions = Without<Schemas["RecallBody"], "said"> & ForUser & { signal?: AbortSignal | undefined };
 export type UpdateOptions = Without<Schemas["UpdateBody"], never> &
@@ -129,6 +130,13 @@ export class Jiyi {
     const { user_id, ...fields } = options;
     const body = { query, ...fields } as Schemas["SearchBody"];
     return this.request("POST", "/v1/search", { query: this.#user(user_id), body });
+  }
+
+  /** The answer of the server's language model from memories, with their ids; `text` is null if it is not known. */
+  async answer(question: string, options: AnswerOptions = {}): Promise<Schemas["Answer"]> {
+    const { user_id, ...fields } = options;
+    const body = { question, ...fields } as Schemas["AnswerBody"];
+    return this.request("POST", "/v1/answer", { query: this.#user(user_id), body });
   }
 
   /** The best memories for a query as one block for a prompt; "" if there are none. */

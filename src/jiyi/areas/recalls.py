@@ -10,19 +10,22 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, get_args
+from datetime import datetime
+from typing import Any, Literal, Protocol, Unpack, get_args
 from weakref import WeakKeyDictionary
 
 from pydantic import Field
 
 from .. import threads, validation
 from ..engine import Engine, changed_since, feed_position
+from ..errors import LlmRefused
 from ..languages import cue
 from ..languages.words import language as language_of
-from ..models import RELEVANT, Hit, MemoryItem, Page, SearchResult, Value, utc_now
+from ..models import MOST_FOR_ANSWER, RELEVANT, Answer, Hit, MemoryItem, Page, SearchResult, Value, utc_now
 from ..read.accesses import asked_by
 from ..read.context import ContextLanguage, Style, context_block, line_text, log_degraded, sharing_words
 from ..roles import role_kind, teller_of
+from ..scope import Filters
 from ..store.write_set import FeedPosition
 from ..text.budget import token_bound
 from ..text.fence import Fence, strip_context
@@ -337,7 +340,7 @@ def _matches(memory: MemoryItem, filters: Mapping[str, Any]) -> bool:
 
 
 class Recalls:
-    """The verb `recall` of a memory."""
+    """The verbs `recall` and `answer` of a memory."""
 
     _engine: Engine
     _turns: TurnQueue
@@ -391,3 +394,25 @@ class Recalls:
         )
         late = await self._turns.settle(user_id, min(MAX_WAIT_S, tools.recall_timeout_s / 2))
         return await _recall(self, request, await self._engine.fence(), ("the last turns are not stored yet",) * late)
+
+    async def answer(
+        self,
+        question: str,
+        *,
+        user_id: str,
+        limit: int = 12,
+        asked_at: datetime | None = None,
+        **filters: Unpack[Filters],
+    ) -> Answer:
+        """Answer a question from the best memories, with the ids of those that the answer rests on, or `text=None` if
+        it is not known from them. Needs a language model; the filters are those of `search`, `limit` is 16 at most.
+
+            told = await memory.answer("what can't she eat?", user_id="mei")
+        """
+        from ..llm.answer import NO_MODEL, answer
+
+        limit = validation.whole("limit", limit, highest=MOST_FOR_ANSWER)
+        if self._engine.llm is None:
+            raise LlmRefused(NO_MODEL)
+        found = await self.search(question, user_id=user_id, limit=limit, asked_at=asked_at, **filters)
+        return await answer(found, self._engine.llm, await self._engine.fence(), user_id=user_id)

@@ -34,6 +34,8 @@ from ..read.rerank import problem as reranker_problem
 from ..read.rerank import resolve as resolve_reranker
 from ..settings import EngineSettings, Settings, load_settings_anywhere, settings_files
 from ..settings_files import SHARED_VARIABLES
+from ..store.repositories.key_rows import SELF_TEST_FAILED, SELF_TEST_PASSED
+from ..write.llm.self_test import ENOUGH, SelfTest, self_test
 from .session import counted, missing_file, plain
 
 if TYPE_CHECKING:
@@ -73,6 +75,7 @@ async def examine(where: str | None) -> list[Check]:
         broken = Check(State.BROKEN, "settings", str(error), "correct it and run jiyi doctor again")
         return [broken, *_environment()]
     embedder, embedding = await _embedder(settings)
+    model, tested = await _language_model(settings)
     usable = settings if embedder else settings.model_copy(update={"embedder": "builtin"})
     unchanged = usable.model_copy(update={"auto_migrate": False})
     return [
@@ -80,9 +83,9 @@ async def examine(where: str | None) -> list[Check]:
         *_environment(),
         *embedding,
         await _reranker(settings),
-        _language_model(settings),
+        model,
         *(await _cache(settings)),
-        *(await _store(where, unchanged, embedder)),
+        *(await _store(where, unchanged, embedder, tested)),
         *(await _engines(where, unchanged, embedder)),
         await _self_test(usable, embedder),
     ]
@@ -121,20 +124,35 @@ def unknown_variables(names: Iterable[str]) -> list[str]:
     return sorted(name for name in names if name.upper().startswith("JIYI_") and name.upper() not in known)
 
 
-def _language_model(settings: Settings) -> Check:
+async def _language_model(settings: Settings) -> tuple[Check, SelfTest | None]:
+    """Look at the language model, and test one that is configured."""
     llm = settings.llm
     if not (llm.model or llm.base_url or llm.api_key):
-        return Check(State.WORKS, "LLM", "not configured (optional)")
+        return Check(State.WORKS, "LLM", "not configured (optional)"), None
     key = "with a key" if llm.api_key else "without a key"
     try:
-        model = resolve_llm(settings)
+        model = resolve_llm(settings.model_copy(update={"llm": llm.model_copy(update={"retries": 0})}))
     except JiyiError as error:
-        return Check(State.BROKEN, "LLM", f"{llm.model} cannot be used: {error}", "see docs/llm.md, or unset llm.model")
+        step = "see docs/llm.md, or unset llm.model"
+        return Check(State.BROKEN, "LLM", f"{llm.model} cannot be used: {error}", step), None
     if model is None:
-        return Check(
-            State.WORKS, "LLM", f"no model named, so none is asked; {hidden(llm.base_url or llm.provider)}, {key}"
-        )
-    return Check(State.WORKS, "LLM", f"messages go to {llm.model} at {model.address}, {key}")
+        finding = f"no model named, so none is asked; {hidden(llm.base_url or llm.provider)}, {key}"
+        return Check(State.WORKS, "LLM", finding), None
+    where = f"messages go to {llm.model} at {model.address}, {key}"
+    try:
+        tested = await self_test(model)
+    except JiyiError as error:
+        step = "is the server running? Messages are stored meanwhile, and read later"
+        return Check(State.DEGRADED, "LLM", f"{where}; the test failed: {hidden(str(error))}", step), None
+    finally:
+        await model.close()
+    finding = f"{where}; {tested.right} of {tested.items} sentences of the test were read correctly"
+    if tested.passed:
+        return Check(State.WORKS, "LLM", finding), tested
+    verified = {"off": "set llm.verify = auto"}.get(llm.verify, "it is asked a second time about its memories")
+    return Check(
+        State.DEGRADED, "LLM", f"{finding}, fewer than {ENOUGH}", f"{verified}; a larger model makes fewer mistakes"
+    ), tested
 
 
 def hidden(url: str) -> str:
@@ -218,7 +236,9 @@ async def _engines(where: str | None, settings: Settings, embedder: Embedder | N
     return found
 
 
-async def _store(where: str | None, settings: Settings, embedder: Embedder | None) -> list[Check]:
+async def _store(
+    where: str | None, settings: Settings, embedder: Embedder | None, tested: SelfTest | None
+) -> list[Check]:
     try:
         if (file := missing_file(where or settings.url)) is not None:
             folder = next(folder for folder in file.parents if folder.exists())
@@ -228,6 +248,10 @@ async def _store(where: str | None, settings: Settings, embedder: Embedder | Non
         async with Memory.open(where, settings=settings, embedder=embedder) as memory:
             held = await memory.stats()
             jobs = await memory.jobs.counts()
+            if tested is not None:  # what `llm.verify = auto` goes by
+                action = SELF_TEST_PASSED if tested.passed else SELF_TEST_FAILED
+                detail = f"{tested.right} of {tested.items}"
+                await memory.keys.log(action, target=tested.model, detail=detail)
             await memory.delete_all(f"jiyi-doctor-{new_id()}")  # a write without an effect
     except SchemaTooOld as error:
         return [Check(State.BROKEN, "store", hidden(str(error)), "jiyi migrate --check shows what it would do")]

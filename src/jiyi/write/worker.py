@@ -262,10 +262,9 @@ async def _made(
         except LlmError as error:
             last = attempt >= _most_attempts(error, max_attempts) and not isinstance(error, LlmOverBudget)
             hopeless = not error.temporary or last
-            builtin = [one for one in flow.extractors if one not in flow.own_extractors]
-            if not (hopeless and builtin and flow.settings.fallback and unit.instructions is None):
+            if not (hopeless and flow.extractors and flow.settings.fallback and unit.instructions is None):
                 raise
-            drafts = [draft for extract in builtin for draft in _drafts(await extract(unit))]
+            drafts = [draft for extract in flow.extractors for draft in _drafts(await extract(unit))]
             problem = f"the language model failed, the built-in extractor did without it: {error}"
             return Extracted(drafts=tuple(drafts), problems=(problem,))
 

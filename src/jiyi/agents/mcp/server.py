@@ -7,8 +7,9 @@ from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
 
 from ... import __version__
+from ...engine import runtime
 from ...memory import Memory
-from ..tools import TOOLS, MemoryTools, ToolLanguage
+from ..tools import MODEL_TOOLS, TOOLS, MemoryTools, ToolLanguage
 from .resources import prompt, prompts, read_resource, resource_templates, resources
 from .tools import connector_tools, fetch, mcp_tool, search, tool_result
 
@@ -26,8 +27,9 @@ def make_server(
     chatgpt: bool = False,
 ) -> Server[Any]:
     """Make a server over an open memory for one user; no request can name another user. `chatgpt` adds the tools
-    `search` and `fetch`, which ChatGPT connectors need."""
-    only = tuple(tool.name for tool in TOOLS if tool.read_only or not read_only)
+    `search` and `fetch`, which ChatGPT connectors need. With a language model there is `ask_memory` too."""
+    offered = (*TOOLS, *(MODEL_TOOLS if runtime(memory).llm is not None else ()))
+    only = tuple(tool.name for tool in offered if tool.read_only or not read_only)
     connector = CONNECTOR if chatgpt else {}
 
     def tools() -> MemoryTools:

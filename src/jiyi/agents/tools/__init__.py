@@ -26,7 +26,7 @@ from ...sync import Memory as SyncMemory
 from ...text.fence import harmless, named
 from ..chat import part
 from ..recall import Conversation, await_in, engine_of
-from .definitions import LANGMEM_TOOLS, TOOLS, Refused, SearchMemoryInput, Tool
+from .definitions import LANGMEM_TOOLS, MODEL_TOOLS, TOOLS, Refused, SearchMemoryInput, Tool
 from .inputs import SearchMemoriesInput, ToolInput, ToolLanguage
 from .outputs import (
     MEMORY_TOOLS_SYSTEM_PROMPT,
@@ -47,6 +47,7 @@ __all__ = [
     "LANGMEM_TOOLS",
     "MEMORY_TOOLS_SYSTEM_PROMPT",
     "MEMORY_TOOLS_SYSTEM_PROMPTS",
+    "MODEL_TOOLS",
     "TOOLS",
     "MemoryTools",
     "Tool",
@@ -334,7 +335,7 @@ class MemoryTools:
 def select_tools(only: Sequence[str] | None) -> tuple[Tool, ...]:
     if only is None:
         return TOOLS
-    known = {tool.name: tool for tool in (*TOOLS, *LANGMEM_TOOLS)}
+    known = {tool.name: tool for tool in (*TOOLS, *LANGMEM_TOOLS, *MODEL_TOOLS)}
     return tuple(known[validation.choice("only", name, tuple(known))] for name in validation.names("only", only))
 
 

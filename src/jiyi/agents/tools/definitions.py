@@ -15,6 +15,7 @@ from ...text.fence import named, strip_context
 from ..recall import Conversation
 from .inputs import (
     MAX_HITS,
+    AskMemoryInput,
     ForgetMemoryInput,
     GetMemoryDetailInput,
     Key,
@@ -35,6 +36,7 @@ from .outputs import (
     GetMemoryDetailOutput,
     ListedMemory,
     ListMemoriesOutput,
+    MemoryAnswer,
     MemorySearchResult,
     SearchMemoriesOutput,
     ToolOutput,
@@ -298,4 +300,11 @@ async def search_memory(conversation: Conversation, given: SearchMemoryInput) ->
     return found.model_copy(update={"results": found.results[given.offset :]})
 
 
+@tool(read_only=True)
+async def ask_memory(conversation: Conversation, given: AskMemoryInput) -> MemoryAnswer:
+    told = await conversation.memory.answer(given.question, user_id=conversation.user_id, **conversation.filters)
+    return MemoryAnswer(answer=told.text, memory_ids=list(told.memory_ids), degraded=list(told.degraded))
+
+
+MODEL_TOOLS: tuple[Tool, ...] = (ask_memory,)  # for memories with a language model
 LANGMEM_TOOLS: tuple[Tool, ...] = (manage_memory, search_memory)

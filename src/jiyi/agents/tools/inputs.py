@@ -181,6 +181,12 @@ class SearchMemoriesInput(ToolInput):
         return self
 
 
+class AskMemoryInput(ToolInput):
+    aliases = {"q": "question", "text": "question", "query": "question"}
+
+    question: str = field(max_length=validation.MAX_QUERY)
+
+
 class GetMemoryDetailInput(ToolInput):
     aliases = _IDS
 

@@ -59,6 +59,19 @@ class ToolOutput(Value):
         return harmless_json(self.model_dump(mode="json"))
 
 
+class MemoryAnswer(ToolOutput):
+    """An answer from memories; null if it is not known from them."""
+
+    answer: str | None
+    memory_ids: list[str]
+    degraded: list[str]
+
+    def text(self, phrases: Phrases, fence: Fence) -> str:
+        if self.answer is None:
+            return phrases["not_answered"]
+        return fenced([f"- {quoted(self.answer)} ({', '.join(self.memory_ids)})"], phrases, fence)
+
+
 class MemorySearchResult(Value):
     """A found memory: its summary; `get_memory_detail` returns the content."""
 

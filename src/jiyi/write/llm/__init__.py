@@ -3,6 +3,18 @@
 from .judge import judge
 from .llm_extractor import LlmDrafts, LlmExtractor, llm_drafts
 from .proposals import Rejected
+from .self_test import SelfTest, self_test
 from .support_check import SupportCheck, is_weak, verifies
 
-__all__ = ["LlmDrafts", "LlmExtractor", "Rejected", "SupportCheck", "is_weak", "judge", "llm_drafts", "verifies"]
+__all__ = [
+    "LlmDrafts",
+    "LlmExtractor",
+    "Rejected",
+    "SelfTest",
+    "SupportCheck",
+    "is_weak",
+    "judge",
+    "llm_drafts",
+    "self_test",
+    "verifies",
+]

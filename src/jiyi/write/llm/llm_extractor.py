@@ -45,7 +45,7 @@ async def llm_drafts(unit: Unit, llm: LLMClient, check: SupportCheck = UNCHECKED
     if conversation is None:
         return LlmDrafts()
     tasks = ["memories"] if len(conversation.messages) < MIN_EPISODE else ["memories", "episodes"]
-    answers = await asyncio.gather(*(_ask(task, conversation, unit, llm) for task in tasks), return_exceptions=True)
+    answers = await asyncio.gather(*(propose(task, conversation, unit, llm) for task in tasks), return_exceptions=True)
     found, problems = _parts(answers)
     drafts, unchecked, used = await check.judge(
         [draft for part in found for draft in part.drafts], conversation, unit, llm
@@ -109,7 +109,8 @@ def _corrected(unit: Unit, drafts: Sequence[Draft]) -> list[Draft]:
     return found
 
 
-async def _ask(task: str, conversation: Transcript, unit: Unit, llm: LLMClient) -> LlmDrafts:
+async def propose(task: str, conversation: Transcript, unit: Unit, llm: LLMClient) -> LlmDrafts:
+    """Ask a model for memories or episodes, and read its reply. Raise `LlmError`."""
     prompt = llm.prompts.get(task, conversation.language)
     nothing = LABELS[conversation.language]["nobody"]
     rules = {"instructions": unit.instructions, "categories": "\n".join(f"- {name}" for name in unit.categories)}

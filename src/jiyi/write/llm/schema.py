@@ -79,11 +79,6 @@ class ProposedEpisode(ReplyModel):
     messages: Numbers
 
 
-class ProposedAnswer(ReplyModel):
-    answer: Annotated[str, Field(min_length=1, max_length=MAX_EPISODE)] | None
-    memories: Annotated[list[Annotated[int, Field(ge=1, strict=True)]], BeforeValidator(numbers)] = []
-
-
 class ProposedJudgement(ReplyModel):
     pair: int
     action: JudgedAction
@@ -126,7 +121,6 @@ MEMORIES = _list_of(
     ),
 )
 EPISODES = _list_of("episodes", _object(participant=_TEXT, title=_TEXT, content=_TEXT, messages=_NUMBERS))
-ANSWER = _object(answer=_TEXT_OR_NULL, memories=_NUMBERS)
 VERDICTS = _object(unsupported=_NUMBERS)
 JUDGEMENTS = _list_of(
     "judgements",

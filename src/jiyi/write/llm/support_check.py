@@ -74,12 +74,15 @@ class SupportCheck:
         """Return the drafts with their confidence, problems, and what asking has used."""
         if not drafts:
             return [], (), Usage()
-        logits, judges = [0.0] * len(drafts), list[JsonValue]()
+        logits = [0.0] * len(drafts)
+        judges: list[list[JsonValue]] = [[] for _ in drafts]
         problems: tuple[str, ...] = ()
         used = Usage()
         if self.reader is not None:
-            logits = await asyncio.to_thread(_read, self.reader, drafts, talk)
-            judges.append(self.reader.id)
+            for at, logit in enumerate(await asyncio.to_thread(_read, self.reader, drafts, talk)):
+                if logit is not None:
+                    logits[at] = logit
+                    judges[at].append(self.reader.id)
         if self.verify is not None and await self.verify():
             try:
                 unsupported, version, used = await _unsupported(drafts, talk, unit, llm)
@@ -88,10 +91,12 @@ class SupportCheck:
             else:
                 sure = math.log(VERIFIER_ODDS)
                 logits = [one + (-sure if at in unsupported else sure) for at, one in enumerate(logits)]
-                judges.append(f"{llm.id} {version}")
-        if not judges:
-            return list(drafts), problems, used
-        judged = [_with(draft, 1 / (1 + math.exp(-one)), judges) for draft, one in zip(drafts, logits, strict=True)]
+                for by in judges:
+                    by.append(f"{llm.id} {version}")
+        judged = [
+            _with(draft, 1 / (1 + math.exp(-one)), by) if by else draft
+            for draft, one, by in zip(drafts, logits, judges, strict=True)
+        ]
         return judged, problems, used
 
 
@@ -105,12 +110,14 @@ def _with(draft: Draft, confidence: float, judges: list[JsonValue]) -> Draft:
     )
 
 
-def _read(reader: Reader, drafts: Sequence[Draft], talk: Transcript) -> list[float]:
-    """Return the reader's judgement of each draft as a logit; 0 where it does not know the language."""
-    found = []
+def _read(reader: Reader, drafts: Sequence[Draft], talk: Transcript) -> list[float | None]:
+    """Return the reader's judgement of each draft as a logit; None where it does not know the language."""
+    found: list[float | None] = []
     for draft in drafts:
         chance = reader.supports(_passages(draft, talk), draft.content)
-        chance = 0.5 if chance is None else chance
+        if chance is None:
+            found.append(None)
+            continue
         logit = math.log(max(chance, 1e-6) / max(1 - chance, 1e-6))
         found.append(max(-MAX_LOGIT, min(MAX_LOGIT, logit)))
     return found

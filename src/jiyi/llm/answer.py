@@ -4,20 +4,39 @@ those that its answer rests on; an answer that rests on none of them is no answe
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Annotated, Any
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ..errors import LlmBadReply, LlmRefused
 from ..languages.words import prompt_language
-from ..llm.client import LLMClient
-from ..llm.json_reply import read_object
 from ..models import Answer, Hit, SearchResult
 from ..text.fence import NOTICES, Fence, quoted, strip_context
-from ..write.llm.schema import ANSWER, ProposedAnswer
+from .client import LLMClient
+from .json_reply import read_object
 
+MAX_ANSWER = 4_000  # characters
 MAX_SHOWN = 1_500  # characters of a memory
 LEAST = 0.12  # score; below it a memory comes from nowhere near the question
 NO_MODEL = "answering needs a language model: set llm.model (JIYI_LLM__MODEL); `search` and `context` work without"
+
+
+ANSWER: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "answer": {"type": ["string", "null"]},
+        "memories": {"type": "array", "items": {"type": "integer"}},
+    },
+    "required": ["answer", "memories"],
+    "additionalProperties": False,
+}
+
+
+class ProposedAnswer(BaseModel):
+    model_config = ConfigDict(frozen=True, str_strip_whitespace=True)
+
+    answer: Annotated[str, Field(min_length=1, max_length=MAX_ANSWER)] | None
+    memories: list[Annotated[int, Field(ge=1)]] = []
 
 
 async def answer(found: SearchResult, llm: LLMClient | None, fence: Fence, *, user_id: str) -> Answer:
