@@ -108,7 +108,7 @@ async def test_an_explanation_lists_the_inputs_of_the_score(reading: Memory) -> 
     found = await reading.search(QUESTION, user_id="mei", explain=True)
     explanation = found.hits[0].explanation
     assert explanation is not None and explanation.evidence[0].name == "reader"
-    assert {"similarity", "words", "age"} <= {part.name for part in explanation.evidence}
+    assert {"similarity", "words", "asks"} <= {part.name for part in explanation.evidence}
 
 
 async def test_settings_switch_the_reader_off(path: Path) -> None:

@@ -67,7 +67,6 @@ def statements(candidates: Candidates, query: Query, index_query: IndexQuery, ra
         "no answer": columns["non_answer"],
         "joke or quote": columns["unreal"],
         "general knowledge": columns["knowledge"],
-        "age": columns["age"],
         "by a named person": columns.get("speaker"),
         "at a named time": None if candidates.time is None else candidates.time[order],
     }
