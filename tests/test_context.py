@@ -309,7 +309,7 @@ async def test_facts_of_other_speakers_have_their_name(extracting_memory: Memory
     """By "I" everybody means himself: without a name the notes would say that the user lives in Rome."""
     memory = extracting_memory
     await memory.add([{"role": "user", "name": "Carl", "content": "I live in Rome."}], user_id="mei")
-    await memory.add(CandidateMemory(text="I live in Paris.", data={"role": "assistant"}), user_id="mei")
+    await memory.add(CandidateMemory(content="I live in Paris.", data={"role": "assistant"}), user_id="mei")
     await memory.add([{"role": "user", "content": "I live in Berlin."}], user_id="mei")
     found = (await memory.list(user_id="mei")).items
     block = render(*found, max_tokens=400)

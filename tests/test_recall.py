@@ -20,10 +20,10 @@ from support import DAY, NOW, blocks_in
 async def fill(memory: Memory) -> None:
     await memory.add(
         [
-            {"text": "偏好蓝色配色方案", "type": "preference"},
-            {"text": "The database is MySQL 8 with utf8mb4", "type": "config"},
-            {"text": "prepare the quarterly report", "type": "task"},
-            {"text": "Deep research: web_search, read_url, summarize", "type": "skill"},
+            {"content": "偏好蓝色配色方案", "memory_type": "preference"},
+            {"content": "The database is MySQL 8 with utf8mb4", "memory_type": "config"},
+            {"content": "prepare the quarterly report", "memory_type": "task"},
+            {"content": "Deep research: web_search, read_url, summarize", "memory_type": "skill"},
         ],
         user_id="mei",
     )

@@ -113,7 +113,10 @@ async def test_an_exact_repetition_adds_tags_importance_and_metadata(memory: Mem
 
 
 async def test_equal_statements_of_one_call_are_merged(memory: Memory) -> None:
-    both = [{"text": "Mei plays chess", "tags": ["a"]}, {"text": "Mei plays chess", "tags": ["b"], "importance": 0.8}]
+    both = [
+        {"content": "Mei plays chess", "tags": ["a"]},
+        {"content": "Mei plays chess", "tags": ["b"], "importance": 0.8},
+    ]
     await memory.add(both, user_id="mei")
     [item] = await memory.list(user_id="mei")
     assert (item.tags, item.importance) == (("a", "b"), 0.8)

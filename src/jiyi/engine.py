@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property, partial
 from pathlib import Path
@@ -20,11 +20,14 @@ from .llm import LLM
 from .llm import resolve as resolve_llm
 from .metrics import Meter
 from .models import Deletion, MemoryItem, Status
-from .read.accesses import Accesses
+from .rate_limit import CircuitBreaker
+from .read.accesses import Accesses, Period
 from .read.presets import PRESETS, TYPE_PRIORITIES, Ranking
 from .read.rerank import Reranker
 from .read.rerank import resolve as resolve_reranker
-from .read.search import KEPT, Period, Searcher
+from .read.search import KEPT, Searcher
+from .reader import Reader
+from .reader import resolve as resolve_reader
 from .scope import Filter, Filters, Lifetimes
 from .settings import EngineSettings, Settings
 from .store.repositories.memories import Places
@@ -54,6 +57,8 @@ class Runtime:
     meter: Meter
     llm: LLMClient | None = None  # None for a client: the server's is not accessible
     fence: Fence | None = None  # of a client; a store has its own secret
+    is_remote: bool = False  # a client of a server
+    breaker: CircuitBreaker = field(default_factory=CircuitBreaker, compare=False)  # of recalls in turns
 
 
 def runtime(memory: Any) -> Runtime:
@@ -157,6 +162,7 @@ class Engine:
         extractor: Extractor | None = None,
         extractors: Sequence[Extractor] = (),
         reranker: Reranker | None = None,
+        reader: Reader | None = None,
         workspace: str | Path | None = None,
         workspace_user: str | None = None,
     ) -> Self:
@@ -173,9 +179,11 @@ class Engine:
         expander = None
         client = resolve_llm(settings, store.llm_usage, meter, llm)
         if client is not None:
-            from .write.llm import LlmExtractor  # imported late because its validators are slow to build
+            # Imported late because its validators are slow to build.
+            from .write.llm import LlmExtractor, SupportCheck, verifies
 
-            extractor = extractor or LlmExtractor(client)
+            verify = partial(verifies, settings.llm.verify, client.id, store.keys.passed_self_test)
+            extractor = extractor or LlmExtractor(client, SupportCheck(verify=verify))
             if settings.search.expand_with_llm:
                 from .llm.keywords import Expander
 
@@ -200,6 +208,8 @@ class Engine:
                 meter,
                 resolve_reranker(settings, reranker),
                 min(KEPT, settings.cache.max_searches),
+                reader=resolve_reader(settings, reader),
+                reading_tokens=settings.search.reading_tokens,
             ),
             accesses=accesses,
             lifetimes=tuple(sorted(Retention(settings=settings.maintenance).lifetimes.items())),
@@ -249,6 +259,7 @@ class Engine:
             own_extractors=self.own_extractors,
             slow_extractor=self.slow_extractor,
             judge=judging,
+            reader=self.searcher.reader,
             meter=self.meter,
         )
 

@@ -203,8 +203,8 @@ def _new(user_id: str, step: Create, now: datetime, rules: KeywordRules, with_fa
     )
     made_at = min(time_of(step.memory_id) or now, now)
     candidate = CandidateMemory(
-        text=note.content,
-        type=note.memory_type,
+        content=note.content,
+        memory_type=note.memory_type,
         memory_key=labels.memory_key,
         importance=note.importance,
         tags=note.tags,

@@ -61,6 +61,7 @@ class Evidence:
     columns: Mapping[str, NDArray[Any]]  # one value per candidate, by feature name; a feature without any is 0
     vectors: NDArray[np.float32]
     previous_vectors: NDArray[np.float32] | None = None  # of the message before, zeros without one; None if none has
+    previous: Sequence[str | None] = ()  # ids of the messages before; empty if none has one
 
 
 class ScopedColumn:
@@ -110,6 +111,7 @@ class Candidates:
     successions: tuple[NDArray[np.intp], NDArray[np.intp]]  # positions of outdated ones and of their successors
     statement: ScopedColumn | NDArray[np.intp]  # equal for a message and the memories derived from it
     derived: NDArray[np.bool_] | None = None  # from messages that are candidates too
+    unsure: NDArray[np.bool_] | None = None  # a model's memories that their messages may not support
     left_out: ScopedColumn | Mask | None = None  # messages that a language model read and found nothing in
     priority: Floats | None = None
     age_days: Floats  # since it happened or was last recalled

@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
 from hashlib import sha256
-from typing import Annotated, Self, TypeVar
+from typing import Annotated, TypeVar
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
 
@@ -32,12 +32,14 @@ from ..index.search_index import SearchIndex
 from ..languages.dates import dates
 from ..metrics import Meter
 from ..models import CacheUse, Hit, MemoryItem, SearchResult, utc_now
+from ..reader import Reader
 from ..roles import is_person
 from ..scope import Filter
 from ..store.store import Store
 from ..store.write_set import FeedPosition, SearchSnapshot
-from .accesses import Accesses
+from .accesses import Accesses, Period
 from .hits import KeptResult, as_they_were, hit, matched_terms
+from .judging import judged, needed, statements
 from .names import by_name, name_question, unnamed
 from .presets import Ranking
 from .query import (
@@ -60,7 +62,6 @@ T = TypeVar("T")
 MOST_USED_S = 3600  # for which the most used memories are cached
 KEPT = 200  # results in this process
 TOLD_THEN = 1.5  # logit of what was said at the time that a question asks about
-DRIFT = 1000  # a result lives for less than this part of the half-life, in which no freshness moves by 0.1 %
 
 
 class CachedResult(BaseModel):
@@ -74,23 +75,6 @@ class CachedResult(BaseModel):
     total_found: Annotated[int, Field(ge=0)]
     searched: Annotated[int, Field(ge=0)]
     expanded: bool  # synonyms were searched for; they are looked up again
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Period:
-    """Time in intervals of so many seconds. Accesses count in scores when a new one begins."""
-
-    seconds: float
-
-    @classmethod
-    def of(cls, seconds: float, half_life_days: float) -> Self:
-        return cls(seconds=max(min(seconds, half_life_days * 86_400 / DRIFT), 0.001))
-
-    def number(self, at: datetime) -> int:
-        return int(at.timestamp() // self.seconds)
-
-    def left(self, at: datetime) -> float:
-        return self.seconds - at.timestamp() % self.seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +104,9 @@ class Searcher:
         meter: Meter,
         reranker: Reranker | None = None,
         kept: int = KEPT,
+        *,
+        reader: Reader | None = None,
+        reading_tokens: int = 1000,
     ) -> None:
         self._store = store
         self._index = index
@@ -130,7 +117,9 @@ class Searcher:
         self._kept: LocalCache[tuple[datetime, KeptResult]] = LocalCache(kept)
         self._period = period
         self._engine = repr((__version__, ranking, embedder.id))  # part of every cache key
-        self.reranker = reranker
+        self.reranker = reranker if reader is None else None
+        self.reader = reader
+        self._reading_tokens = reading_tokens
         self._meter = meter
 
     async def search(self, query: Query, *, asked_at: datetime | None = None, cacheable: bool = True) -> SearchResult:
@@ -227,6 +216,8 @@ class Searcher:
         candidates = await self._index.gather(index_query)
         degraded.extend(candidates.missing)
         await _report_unembedded(query, candidates, store, embedder, degraded)
+        if self.reader is not None and told is None and is_question(query):
+            return await self._read(self.reader, query, index_query, candidates, degraded)
         reranker = self.reranker if is_question(query) else None
         name = None if query.mode == "keyword" else await threads.run(size, name_question, query.text)
         more = (
@@ -258,6 +249,21 @@ class Searcher:
             total = len(best) if query.min_score else total
         return Found(index_query, best, found, total, len(candidates), degraded)
 
+    async def _read(
+        self, reader: Reader, query: Query, index_query: IndexQuery, candidates: Candidates, degraded: list[str]
+    ) -> Found:
+        """Let the reader read the best candidates."""
+        size, user_id = len(query.text), query.filter.user_id
+        listed = await threads.run(size, statements, candidates, query, index_query, self._ranking)
+        memories = await self._store.memories.get(user_id, needed(listed))
+        found = {memory.id: memory for memory in as_they_were(memories, query.filter.as_of)}
+        size = looked_at(found.values())
+        hits, problem = await threads.run(size, judged, reader, query, listed, found, self._reading_tokens)
+        if problem is not None:
+            degraded.append(problem)
+        hits = [hit for hit in hits if hit.score >= query.min_score]
+        return Found(index_query, hits, found, len(hits), len(candidates), degraded)
+
     async def most_used(self, where: Filter, limit: int) -> list[MemoryItem]:
         """Return the most used memories. Recalls are not in the change feed, so the order may be an hour old; contents
         are current, and memories that were deleted, archived or superseded are left out."""
@@ -286,7 +292,7 @@ class Searcher:
 
     def _key(self, query: Query, position: FeedPosition, period: int, asked_at: datetime | None) -> str:
         spans = [(span.start, span.end) for span in dates(query.text, query.filter.now) if span.relative]
-        return _hash(query, spans, self._engine, self.reranker_id, position, period, asked_at)
+        return _hash(query, spans, self._engine, self.models(), position, period, asked_at)
 
     async def _restored(self, query: Query, snapshot: SearchSnapshot, stored: CachedResult) -> SearchResult | None:
         """Return a cached result with the memories as they are now, or None if one of them is gone."""
@@ -307,6 +313,10 @@ class Searcher:
     @property
     def reranker_id(self) -> str | None:
         return None if self.reranker is None else self.reranker.id
+
+    def models(self) -> dict[str, str | None]:
+        """Return the ids of the models that read hits, by their names in the statistics."""
+        return {"reranker": self.reranker_id, "reader": None if self.reader is None else self.reader.id}
 
     def cache_use(self) -> CacheUse:
         problems = [f"{cache.name}: {cache.problem}" for cache in self._caches if cache.problem]

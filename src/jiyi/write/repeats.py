@@ -16,6 +16,7 @@ from pydantic import JsonValue
 from .. import threads
 from ..languages import cue
 from ..languages.base import word_set
+from ..languages.terms import tokens
 from ..models import MemoryItem
 from ..roles import teller_of
 from ..scope import Scope
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from .add import Flow
 
 MOST = 20  # new memories that are compared; more are an import
+COVERED = 0.9  # share of a text's words in another one that says at least the same
 WORDS = 4  # heaviest keywords by which similar memories are looked up
 
 _LATIN = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
@@ -74,6 +76,33 @@ def details(text: str) -> frozenset[str]:
     later = _LATIN.findall(_HAN.sub(" ", text))[1:]  # the first word of a sentence has a capital letter anyway
     names = (one.lower() for one in later if one[0].isupper() and len(one) > 1)
     return frozenset((*found.codes, *names, *found.symbols, f"{found.negations} negations"))
+
+
+def content_words(text: str) -> frozenset[str]:
+    """Return the words of a text that are longer than one letter."""
+    return frozenset(word for word in tokens(text) if len(word) > 1)
+
+
+def covers(long: str, short: str) -> bool:
+    """Return True if one text says at least what another says."""
+    wanted, there = content_words(short), content_words(long)
+    return len(wanted & there) >= COVERED * len(wanted) and details(short) <= details(long)
+
+
+def has_details(text: str, short: str) -> bool:
+    """Return True if a text has the codes, numbers, names and symbols of another one, and as many negations."""
+    folded = text.casefold()
+    exact = (one for one in details(short) - details(text) if not one.endswith(" negations"))
+    return _words(text).negations == _words(short).negations and all(one.casefold() in folded for one in exact)
+
+
+def says_both(merged: str, old: str, new: str) -> bool:
+    """Return True if a merged text has the words of both texts, and no fewer negations."""
+    negated = [len(cue("negation").findall(text)) for text in (merged, old, new)]
+    there = content_words(merged)
+    shares = [len(words & there) >= COVERED * len(words) for words in (content_words(old), content_words(new))]
+    exact = {one for one in details(old) | details(new) if not one.endswith(" negations")}
+    return all(shares) and exact <= details(merged) and negated[0] >= max(negated[1:])
 
 
 def says_the_same(one: str, other: str) -> bool:
