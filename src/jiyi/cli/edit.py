@@ -6,7 +6,7 @@ import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import typer
 
@@ -16,7 +16,7 @@ from .session import JSON, STORE, User, call, counted, general, options, plain, 
 
 if TYPE_CHECKING:
     from ..memory import Memory
-    from ..models import Deletion, MemoryItem, Relation
+    from ..models import Deletion, MemoryItem, Relation, RelationType
 
 FORMATS = ("text", "json", "jsonl")
 
@@ -291,8 +291,9 @@ def add_relation(
     """
 
     async def write(memory: Memory, user_id: str) -> Relation:
-        ids = await _ids(memory, user_id, memory_id, target_id)
-        return await memory.relations.add(*ids, relation_type, user_id=user_id, strength=strength)  # type: ignore[arg-type]
+        one, other = await _ids(memory, user_id, memory_id, target_id)
+        kind = cast("RelationType", relation_type)
+        return await memory.relations.add(one, other, kind, user_id=user_id, strength=strength)
 
     show(call(write), lambda made: _relation_lines([made]))
 

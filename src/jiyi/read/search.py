@@ -346,7 +346,9 @@ def _told_then(query: Query, ranking: Ranking) -> Query | None:
     if ranking.preset != "measured" or query.turns or where.occurred_from or where.occurred_to:
         return None
     span = time_asked_about(query.text, where.now)
-    return span and replace(query, filter=replace(where, occurred_from=span.start, occurred_to=span.end))
+    if span is None:
+        return None
+    return replace(query, filter=replace(where, occurred_from=span.start, occurred_to=span.end))
 
 
 def _by_a_person(memory: MemoryItem | None) -> bool:
