@@ -333,6 +333,7 @@ JSON_EXAMPLES: dict[str, Callable[[str], list[str]]] = {
     "version": lambda _: [],
     "trust": lambda _: [],
     "synonyms": lambda _: ["list"],
+    "relations": lambda memory_id: ["list", memory_id],
     "jobs": lambda _: ["list"],
     "workspace": lambda _: ["init", "notes"],
     "worker": lambda _: ["--once"],
@@ -356,7 +357,20 @@ JSON_EXAMPLES: dict[str, Callable[[str], list[str]]] = {
 
 
 # They have tests of their own.
-APART = {"context", "demo", "import", "install", "mcp", "migrate-store", "observe", "proxy", "rebuild", "serve"}
+APART = {
+    "context", "demo", "import", "install", "mcp", "migrate-store", "observe", "proxy", "rebuild", "relations", "serve",
+}  # fmt: skip
+
+
+def test_relations_are_listed_added_and_removed() -> None:
+    one, other = (answer("add", text)["memories"][0]["id"] for text in ("drinks tea every morning", "喜欢喝茶"))
+    made = answer("relations", "add", one, other, "supports", "--strength", "0.7")
+    assert (made["memory_id"], made["target_id"], made["strength"]) == (one, other, 0.7)
+    assert answer("relations", "list", other) == [made]
+    assert f"{one} supports {other} (0.70)" in jiyi("relations", "list", one).stdout
+    jiyi("relations", "add", one, other, "likes", code=2)
+    assert answer("relations", "remove", one, other) == {"removed": 1}
+    assert answer("relations", "list", one) == []
 
 
 def test_every_command_prints_json_and_nothing_else() -> None:

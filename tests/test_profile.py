@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
+import pytest
+
 from jiyi import CandidateMemory, Memory, MemoryItem
 from jiyi.write.behavior import MOST_TIMES
 
@@ -57,3 +59,14 @@ async def test_a_long_history_keeps_the_latest_times_and_counts_all(memory: Memo
     times = item.data["times"]
     assert isinstance(times, list) and len(times) == MOST_TIMES
     assert (item.data["count"], times[-1]) == (MOST_TIMES + 20, (AT + timedelta(days=days[-1])).isoformat())
+
+
+@pytest.mark.parametrize("text", ["went to the gym", "去了健身房"])
+async def test_what_happens_again_is_another_event(text: str, memory: Memory) -> None:
+    days = [datetime(2026, 10, day, 9, tzinfo=UTC) for day in (1, 8, 15)]
+    for day in (*days, days[1]):
+        await memory.add([{"type": "event", "text": text}], user_id="mei", occurred_at=day)
+    held = await memory.list(user_id="mei", memory_types=["event"])
+    assert sorted(item.occurred_at for item in held) == days
+    [hit, *_] = await memory.search(text, user_id="mei", time_range=(days[1], days[2]))
+    assert hit.occurred_at == days[1]

@@ -48,6 +48,15 @@ async def test_wrong_relations_are_refused(memory: Memory) -> None:
     assert await memory.relations.list(theirs.id, user_id="bo") == []
 
 
+@pytest.mark.parametrize(("old", "new"), [("I live in Rome", "I moved to Oslo"), ("我住在罗马", "我搬到奥斯陆了")])
+async def test_a_contradiction_is_as_strong_as_both_memories_are_sure(old: str, new: str, path: Path) -> None:
+    async with Memory.open(path) as memory:
+        [first] = (await memory.add([{"text": old, "confidence": 0.6}], user_id="mei")).memories
+        await memory.add(new, user_id="mei")
+        [relation] = await memory.relations.list(first.id, user_id="mei")
+        assert (relation.relation_type, relation.strength) == ("contradicts", 0.6)
+
+
 @pytest.mark.parametrize(
     ("query", "wanted"),
     [

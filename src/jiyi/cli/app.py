@@ -203,6 +203,7 @@ for panel, commands in {
 app.add_typer(workspace.app, name="workspace", rich_help_panel="Connect")
 app.add_typer(jobs.app, name="jobs", rich_help_panel="Maintain")
 app.add_typer(synonyms.app, name="synonyms", rich_help_panel="Maintain")
+app.add_typer(edit.relations, name="relations", rich_help_panel="Maintain")
 app.add_typer(server.app, name="keys", rich_help_panel="Connect")
 
 

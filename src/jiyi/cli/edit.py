@@ -6,7 +6,7 @@ import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import typer
 
@@ -16,7 +16,7 @@ from .session import JSON, STORE, User, call, counted, general, options, plain, 
 
 if TYPE_CHECKING:
     from ..memory import Memory
-    from ..models import Deletion, MemoryItem
+    from ..models import Deletion, MemoryItem, Relation, RelationType
 
 FORMATS = ("text", "json", "jsonl")
 
@@ -242,3 +242,78 @@ def ask(question: str) -> str:
     """Read an answer. `typer.prompt` would write a blank to stdout even with err=True."""
     typer.echo(question, err=True, nl=False)
     return sys.stdin.readline().rstrip("\r\n")
+
+
+relations = typer.Typer(no_args_is_help=True, context_settings={"help_option_names": ["-h", "--help"]})
+
+
+@relations.callback()
+def relations_of_memories() -> None:
+    """List and change relations: what supports, contradicts or refines a memory.
+
+    Examples:
+    $ jiyi relations list 01k9zq4f3rw5
+    $ jiyi relations add 01k9zq4f3rw5 01k9zq6x5n7b supports --strength 0.7
+    $ jiyi relations remove 01k9zq4f3rw5 01k9zq6x5n7b --user 林梅
+    """
+
+
+async def _ids(memory: Memory, user_id: str, *names: str) -> list[str]:
+    return [(await memory.get(name, user_id=user_id)).id for name in names]
+
+
+@relations.command("list")
+@general()
+def list_relations(memory_id: opt.MemoryId) -> None:
+    """List the relations of a memory, in both directions.
+
+    Examples:
+    $ jiyi relations list 01k9zq4f3rw5
+    $ jiyi relations list 01k9zq4f3rw5 --user 林梅 --json
+    """
+
+    async def read(memory: Memory, user_id: str) -> Sequence[Relation]:
+        return await memory.relations.list(*await _ids(memory, user_id, memory_id), user_id=user_id)
+
+    show(list(call(read, reads=True)), _relation_lines)
+
+
+@relations.command("add")
+@general()
+def add_relation(
+    memory_id: opt.MemoryId, target_id: opt.TargetId, relation_type: opt.RelationName, strength: opt.Strength = 1.0
+) -> None:
+    """Store that a memory supports, contradicts or refines another one.
+
+    Examples:
+    $ jiyi relations add 01k9zq4f3rw5 01k9zq6x5n7b supports
+    $ jiyi relations add 01k9zq4f3rw5 01k9zq6x5n7b refines --strength 0.7 --user 林梅
+    """
+
+    async def write(memory: Memory, user_id: str) -> Relation:
+        one, other = await _ids(memory, user_id, memory_id, target_id)
+        kind = cast("RelationType", relation_type)
+        return await memory.relations.add(one, other, kind, user_id=user_id, strength=strength)
+
+    show(call(write), lambda made: _relation_lines([made]))
+
+
+@relations.command("remove")
+@general()
+def remove_relations(memory_id: opt.MemoryId, target_id: opt.TargetId) -> None:
+    """Remove the relations from one memory to another.
+
+    Examples:
+    $ jiyi relations remove 01k9zq4f3rw5 01k9zq6x5n7b
+    $ jiyi relations remove 01k9zq4f3rw5 01k9zq6x5n7b --user 林梅
+    """
+
+    async def write(memory: Memory, user_id: str) -> int:
+        return await memory.relations.remove(*await _ids(memory, user_id, memory_id, target_id), user_id=user_id)
+
+    removed = call(write)
+    show({"removed": removed}, lambda _: f"{counted(removed, 'relation', 'relations')} removed")
+
+
+def _relation_lines(found: Sequence[Relation]) -> str:
+    return "\n".join(f"{one.memory_id} {one.relation_type} {one.target_id} ({one.strength:.2f})" for one in found)

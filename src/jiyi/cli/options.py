@@ -66,6 +66,10 @@ def _time(name: str, help: str) -> Any:  # noqa: A002
 
 MEMORY_ID = "The memory's id, a unique beginning of it, or its memory_key."
 MemoryId = Annotated[str, typer.Argument(metavar="ID", help=MEMORY_ID)]
+TargetId = Annotated[str, typer.Argument(metavar="OTHER_ID", help="The other memory.")]
+RELATION = "supports, contradicts or refines."
+RelationName = Annotated[str, typer.Argument(metavar="RELATION", help=RELATION)]
+Strength = Annotated[float, _option("--strength", metavar="0..1", help="How strong the relation is.")]
 Session = Annotated[str | None, _belongs("--session", "A session.")]
 Agent = Annotated[str | None, _belongs("--agent", "An agent.")]
 Group = Annotated[str | None, _belongs("--group", "A group.")]

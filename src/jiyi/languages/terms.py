@@ -262,8 +262,7 @@ def type_words(memory_type: str, text: str) -> tuple[str, ...]:
     """Return the keywords that a type adds to its memories, in the language of the text."""
     if memory_type not in en.TYPE_KEYWORDS:
         return ()
-    keywords: Mapping[str, tuple[str, ...]] = (en if prompt_language(text) == "en" else zh).TYPE_KEYWORDS
-    return keywords.get(memory_type, ())
+    return (en.TYPE_KEYWORDS if prompt_language(text) == "en" else zh.TYPE_KEYWORDS)[memory_type]
 
 
 def query_keywords(text: str) -> list[str]:

@@ -23,6 +23,7 @@ from .behavior import BEHAVIOR, with_time
 from .drafts import Draft, Evidence
 from .extract import with_dates_of
 
+EVENT = "event"
 MAX_INSTRUCTIONS = 4_000  # characters
 UNTRUSTED = 0.5  # trust in the output of tools and in messages of unknown roles
 LONGEST_DATED = 1000  # characters; relative dates of longer messages get no absolute ones
@@ -133,6 +134,11 @@ def statement_hash(
     return said if memory_key is None else identity(said, memory_key)
 
 
+def of_its_day(said: str, memory_type: str, occurred_at: datetime) -> str:
+    """Return the hash of a statement, for an event with its day: what happens again is another event."""
+    return identity(said, occurred_at.date().isoformat()) if memory_type == EVENT else said
+
+
 def verbatim(message: NewMessage, context: Context) -> NewMemory | None:
     """Return a memory with the text of a message; None for instructions to the agent and for recalled text."""
     said = without_context(message.text)
@@ -196,6 +202,7 @@ def stated(candidate: CandidateMemory, context: Context, at: datetime) -> NewMem
         data[BY_USER] = True
     by, key = told_by(data, context.user_id), candidate.memory_key
     said = statement_hash(candidate.content, memory_type, context.agent_id, context.group_id, key, trust, by)
+    said = of_its_day(said, memory_type, occurred_at)
     if candidate.valid_to is not None:
         said = PAST + identity(said, candidate.valid_to.isoformat())
     importance = context.importance if candidate.importance is None else candidate.importance
@@ -234,6 +241,7 @@ def derived(draft: Draft, context: Context, teller: Mapping[str, JsonValue]) -> 
     own = {name: value for name, value in draft.data.items() if name not in ("speaker", BY_USER)}
     data = {**own, **teller, **_about(draft)}
     by, trust = told_by(data, context.user_id), _trust_in(data.get("role", "user"), context.trust) * draft.trust
+    said = statement_hash(draft.content, draft.memory_type, context.agent_id, context.group_id, trust=trust, by=by)
     return NewMemory(
         id=memory_id,
         memory_key=memory_id,
@@ -246,9 +254,7 @@ def derived(draft: Draft, context: Context, teller: Mapping[str, JsonValue]) -> 
         importance=draft.importance,
         confidence=draft.confidence,
         tags=tuple(dict.fromkeys((*context.tags, *draft.tags))),
-        dedupe_hash=statement_hash(
-            draft.content, draft.memory_type, context.agent_id, context.group_id, trust=trust, by=by
-        ),
+        dedupe_hash=of_its_day(said, draft.memory_type, draft.occurred_at),
         occurred_at=draft.occurred_at,
         valid_from=draft.valid_from or draft.occurred_at,
         valid_to=draft.valid_to,

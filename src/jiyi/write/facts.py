@@ -165,6 +165,11 @@ class Line:
             self.reasons.append(reason)
 
     @property
+    def confidence(self) -> float:
+        memory = self.stored or self.memory
+        return 1.0 if memory is None else memory.confidence
+
+    @property
     def edited_at(self) -> datetime | None:
         return self.stored.edited_at if self.stored else None
 
@@ -200,7 +205,7 @@ class Timeline:
         if known is not None and not stated:
             return _said_again(known, new, "it was said again")
         if known is not None:
-            self._relate(new.id, known.id, "supports")
+            self._relate(new, known, "supports")
         following = self._following(new)
         over = [line for line in held if line is not known and new.fact.ends(line.fact)]
         passing = any(moment > told_at for line in over for moment, _ in line.told)  # the earlier fact holds again
@@ -212,7 +217,7 @@ class Timeline:
             met.valid_from = new.valid_from
         elif following.fact.ends(new.fact):
             new.end(following.valid_from, following.id, "something later was known already")
-            self._relate(following.id, new.id, "contradicts")
+            self._relate(following, new, "contradicts")
         for line in over:
             self._end(line, new, met or new, told_at)
         if met is None and stays:
@@ -228,7 +233,7 @@ class Timeline:
     def _end(self, line: Line, new: Line, by: Line, told_at: datetime) -> None:
         if line.edited_at is not None and line.edited_at > new.valid_from:
             new.end(line.edited_at, line.id, "a person changed the other one later")
-            self._relate(new.id, line.id, "contradicts")
+            self._relate(new, line, "contradicts")
             return
         told_again = [moment for moment, _ in line.told if moment > told_at]
         if told_again:
@@ -237,7 +242,7 @@ class Timeline:
         exact = new.fact.refines(line.fact)
         why = "more exactly" if exact else "is over" if new.fact.ended else "has changed"
         line.end(new.valid_from, by.id, f"a newer memory says it {why}")
-        self._relate(by.id, line.id, "refines" if exact else "contradicts")
+        self._relate(by, line, "refines" if exact else "contradicts")
 
     def _part(self, line: Line, new: Line, again_at: datetime) -> None:
         """Split a fact that held before the new one, which came late, and was told again after it."""
@@ -249,11 +254,12 @@ class Timeline:
         line.valid_from = again_at
         line.reasons.append("something else held before it was told again")
         new.end(again_at, line.id, "what held before was told again")
-        self._relate(new.id, first.id, "contradicts")
+        self._relate(new, first, "contradicts")
 
-    def _relate(self, memory_id: str, target_id: str, relation_type: str) -> None:
-        relation = NewRelation(memory_id=memory_id, target_id=target_id, relation_type=relation_type, strength=1.0)
-        self.relations.setdefault((memory_id, target_id), relation)
+    def _relate(self, one: Line, other: Line, relation_type: str) -> None:
+        strength = min(one.confidence, other.confidence)
+        relation = NewRelation(memory_id=one.id, target_id=other.id, relation_type=relation_type, strength=strength)
+        self.relations.setdefault((one.id, other.id), relation)
 
 
 def _said_again(line: Line, new: Line, reason: str) -> Line:

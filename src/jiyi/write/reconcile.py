@@ -365,7 +365,8 @@ def end_statement(
 ) -> Reconciled:
     """End a memory when another one begins."""
     effects = found.effects
-    relation = NewRelation(memory_id=new.id, target_id=old.id, relation_type="contradicts", strength=1.0)
+    strength = min(new.confidence, old.confidence)
+    relation = NewRelation(memory_id=new.id, target_id=old.id, relation_type="contradicts", strength=strength)
     relations = (*effects.relations, relation)
     if isinstance(old, NewMemory):
         hashed = PAST + identity(old.dedupe_hash, new.valid_from.isoformat())

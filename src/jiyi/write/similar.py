@@ -85,9 +85,9 @@ async def judge_similar(
     except LlmError as error:
         return tuple(memories), effects, (), (f"similar memories were both kept: {error}",)
     outcome = _Outcome()
-    for (new, old, _), judgement in zip(pairs, judgements, strict=True):
+    for (new, old, likeness), judgement in zip(pairs, judgements, strict=True):
         if judgement is not None:
-            await _apply(judgement, new, old, at, flow, outcome)
+            await _apply(judgement, new, old, likeness, at, flow, outcome)
     left = tuple(outcome.changed.get(one.id, one) for one in memories if one.id not in outcome.dropped)
     more = replace(
         effects,
@@ -141,7 +141,13 @@ def _similar(new: NewMemory, old: MemoryItem, likeness: float, place: Scope, flo
 
 
 async def _apply(
-    judgement: Judgement, new: NewMemory, old: MemoryItem, at: datetime, flow: Flow, done: _Outcome
+    judgement: Judgement,
+    new: NewMemory,
+    old: MemoryItem,
+    likeness: float,
+    at: datetime,
+    flow: Flow,
+    done: _Outcome,
 ) -> None:
     action, why = judgement.action, f"{judgement.reason} ({judgement.made_by})"
     if action == "keep_both":
@@ -162,7 +168,8 @@ async def _apply(
     if action == "replace":
         done.changed[new.id] = replace(new, valid_from=min(new.valid_from, old.valid_from), reason=why)
     kind = "refines" if action == "replace" else "contradicts"
-    done.relations.append(NewRelation(memory_id=new.id, target_id=old.id, relation_type=kind, strength=1.0))
+    strength = round(min(max(likeness, 0.0), 1.0), 3)
+    done.relations.append(NewRelation(memory_id=new.id, target_id=old.id, relation_type=kind, strength=strength))
 
 
 async def _merged(text: str, old: MemoryItem, why: str, at: datetime, flow: Flow) -> ChangedMemory:
