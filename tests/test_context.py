@@ -122,6 +122,13 @@ def test_bullets_are_the_best_six_in_their_order(language: Language, title: str)
     assert len(lines) == 3 + 6 + 1
 
 
+@pytest.mark.parametrize(("language", "mark"), [("zh", "(可能相关)"), ("en", "(possibly related)")])
+def test_weak_bullets_are_marked(language: Language, mark: str) -> None:
+    strong, weak = item("Moved to Berlin"), item("Runs every morning")
+    lines = render(strong, weak, style="bullets", language=language, weak={weak.id}).splitlines()
+    assert lines[3:5] == ['- "Moved to Berlin"', f'- "Runs every morning" {mark}']
+
+
 @pytest.mark.parametrize(
     ("memory", "line"),
     [

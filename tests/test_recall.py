@@ -52,6 +52,32 @@ async def test_the_parts_of_a_need_are_found_each_and_what_is_missing_is_said(me
     assert "没有找到：潜水艇型号" in text
 
 
+@pytest.mark.parametrize(
+    ("told", "need", "parts"),
+    [
+        (("房租每月3200元", "我的狗叫豆豆"), "房租多少，狗的名字", {"房租多少", "狗的名字"}),
+        (
+            ("The rent is 3,200 a month", "My dog is called Bean"),
+            "how much is the rent, the name of the dog",
+            {"how much is the rent", "the name of the dog"},
+        ),
+    ],
+)
+async def test_a_need_is_divided_at_commas_and_nothing_found_is_called_missing(
+    real_memory: Memory, told: tuple[str, ...], need: str, parts: set[str]
+) -> None:
+    await real_memory.add([{"role": "user", "content": text} for text in told], user_id="mei")
+    recall = await MemRecallAgent(real_memory, user_id="mei").recall(need)
+    assert {search.part for search in recall.searches} == parts
+    assert {hit.content for hit in recall.hits} == set(told)
+    assert recall.missing == ()
+
+
+def test_a_clause_that_only_names_a_time_stays_with_the_next_one() -> None:
+    for need in ("Last week, what did I eat?", "上周，我吃了什么？", "prices above 1,000 euros"):
+        assert len({search.part for search in plan_by_rules(need)}) == 1
+
+
 def test_a_plan_by_rules_has_keywords_types_and_times() -> None:
     searches = plan_by_rules("What did I plan last week? 她喜欢什么口味")
     assert {search.part for search in searches} == {"What did I plan last week", "她喜欢什么口味"}

@@ -275,3 +275,19 @@ async def test_the_server_and_its_client_name_the_user(path: Path) -> None:
                 both = {"new_raw_data_list": CHAT, "user_id_list": ["a", "b"], "user_names": ["Mei Lin"]}
                 assert (await http.post("/v1/memorize", json=both)).status_code == 422
             await check(memory)  # type: ignore[arg-type]
+
+
+async def test_each_user_of_a_group_gets_memories_of_their_own(path: Path) -> None:
+    group = [
+        {"role": "user", "name": "mei", "content": "I'm allergic to peanuts."},
+        {"role": "user", "name": "lin", "content": "我在成都的银行工作。"},
+    ]
+    said = {"mei": "I'm allergic to peanuts.", "lin": "我在成都的银行工作。", "tom": None}
+    with running(path, extraction={"enabled": True}) as server:
+        headers = {"Authorization": f"Bearer {server.key()}"}
+        async with httpx.AsyncClient(base_url=server.url, headers=headers) as http:
+            body = {"new_raw_data_list": group, "user_id_list": [*said]}
+            assert (await http.post("/v1/memorize", json=body)).status_code == 201
+            for user, text in said.items():
+                held = (await http.get("/v1/memories", params={"user_id": user})).json()["items"]
+                assert [one["content"] for one in held] == ([] if text is None else [text])

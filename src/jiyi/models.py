@@ -26,6 +26,9 @@ Status = Literal["active", "archived"]
 
 # Memories from this relevance on can be used; those below it are weak matches and are marked as such.
 RELEVANT = 0.6
+# Memories with a confidence or trust below it need a look: see `usage.review`.
+UNSURE = 0.6
+MOST_FOR_ANSWER = 16  # memories that `answer` shows to the language model
 
 
 def in_utc(at: datetime) -> datetime:
@@ -140,14 +143,26 @@ def with_new_names(names: Mapping[str, str], data: Any) -> Any:
     return {names.get(name, name): value for name, value in data.items()}
 
 
-class CandidateMemory(Given):
-    """A memory extracted by the caller. As an object it may also have the names `text` and `type`."""
+# Names of a candidate's fields in an earlier version and in other formats.
+CANDIDATE_ALIASES = {
+    "text": "content",
+    "type": "memory_type",
+    "structured_data": "data",
+    "importance_score": "importance",
+}
 
-    old_names: ClassVar[Mapping[str, str]] = {"text": "content", "type": "memory_type"}  # accepted for one version
+
+class CandidateMemory(Given):
+    """A memory extracted by the caller. As an object it may also have the names `text`, `type`, `structured_data` and
+    `importance_score`."""
+
+    old_names: ClassVar[Mapping[str, str]] = CANDIDATE_ALIASES
 
     content: str
     memory_type: Annotated[str, AfterValidator(type_name)] | None = Field(default=None, max_length=64)
-    source_session_id: str | None = Field(default=None, max_length=256, description="stored in `metadata`")
+    source_session_id: str | None = Field(
+        default=None, max_length=256, description="stored as `session_id` and in `metadata`"
+    )
     summary: str | None = None
     memory_key: str | None = Field(default=None, max_length=256)
     importance: Share | None = None
@@ -357,6 +372,20 @@ class SearchResult(Value):
         return len(self.hits)
 
 
+class Answer(Value):
+    """Answer of a language model to a question, from memories. Without a `text` it is not known from them. `degraded`:
+    parts of the search that failed, and why."""
+
+    question: str
+    text: str | None = Field(default=None, description="null: not known")
+    memory_ids: tuple[str, ...] = Field(default=(), description="the memories that it rests on")
+    degraded: tuple[str, ...] = ()
+
+    @property
+    def known(self) -> bool:
+        return self.text is not None
+
+
 class Recall(Value):
     """Record of a search that found something; `memory_ids` are ordered, best first."""
 
@@ -493,6 +522,7 @@ class Stats(Value):
     coverage: Coverage
     embedder: str
     reranker: str | None = None  # None: hits are ranked without reading them
+    reader: str | None = None  # None: no reader judges them
     store: str
     schema_version: str
     size_bytes: int

@@ -25,6 +25,7 @@ from ..ids import new_id
 from ..llm import LLM
 from ..metrics import Meter
 from ..models import (
+    Answer,
     Deletion,
     Health,
     MemoryItem,
@@ -38,6 +39,7 @@ from ..models import (
     Stats,
 )
 from ..read.rerank import Reranker
+from ..reader import Reader
 from ..scope import explain_arguments
 from ..settings import Settings, load_settings
 from ..text.fence import Fence
@@ -90,6 +92,7 @@ class Memory:
         extractor: Extractor | None = None,
         extractors: Sequence[Extractor] = (),
         reranker: Reranker | None = None,
+        reader: Reader | None = None,
         workspace: str | Path | None = None,
         workspace_user: str | None = None,
         key: str | None = None,
@@ -105,6 +108,7 @@ class Memory:
             "extractor": extractor,
             "extractors": extractors or None,
             "reranker": reranker,
+            "reader": reader,
             "workspace": workspace,
             "workspace_user": workspace_user,
         }
@@ -130,6 +134,7 @@ class Memory:
         return self.__aenter__().__await__()
 
     search = served(engine.Memory.search, "POST", "/v1/search", SearchResult, repeatable=True)
+    answer = served(engine.Memory.answer, "POST", "/v1/answer", Answer)
     _context = served(engine.Memory.context, "POST", "/v1/context", str, field="context", repeatable=True)
     get = served(engine.Memory.get, "GET", ONE, MemoryItem)
     get_many = served(
@@ -182,6 +187,9 @@ class Memory:
             fields["epoch"] = epoch
         if fields["on_conflict"] == "error":  # which older servers do anyway
             del fields["on_conflict"]
+        for name in ("own_only", "instructions", "categories"):  # the same
+            if not fields[name]:
+                del fields[name]
         for name in ("occurred_at", "expires_at"):
             fields[name] = validation.optional_time(name, fields[name])
         own = (*self._runtime.settings.user_names, *(fields["user_names"] or ()))

@@ -12,6 +12,7 @@ from ..agents.recall import MAX_TOKENS
 from ..keys import MAX_KEY_USERS, Permission
 from ..memory_types import Layer
 from ..models import (
+    MOST_FOR_ANSWER,
     CandidateMemory,
     Message,
     OnConflict,
@@ -26,6 +27,7 @@ from ..read.context import ContextLanguage, Style
 
 MAX_ENTRIES = 2_000  # messages or candidates in one call; more is an import
 MAX_STEPS = 500
+MAX_INSTRUCTIONS = 4_000  # characters
 
 Name = Annotated[str, Field(min_length=1, max_length=validation.MAX_NAME)]
 Type = Annotated[str, Field(min_length=1, max_length=validation.MAX_TYPE)]
@@ -87,6 +89,11 @@ class AddBody(Body):
     user_names: Names | None = Field(
         default=None, description="names of the user in `messages`, besides the user's id; other names are other people"
     )
+    own_only: bool = Field(default=False, description="make memories only of what the user told or is told about")
+    instructions: Annotated[str | None, Field(min_length=1, max_length=MAX_INSTRUCTIONS)] = Field(
+        default=None, description="for the language model: what to remember, and what never"
+    )
+    categories: Names | None = Field(default=None, description="tags that the language model may give")
     on_conflict: OnConflict = Field(default="error", description="what to do with a `memory_key` that is taken")
     wait: bool = Field(default=False, description="wait until extraction is done, at most `jobs.wait_timeout_s`")
     epoch: Epoch = None
@@ -224,6 +231,14 @@ class SearchBody(FilterBody):
     limit: Limit = 5
     asked_at: Time | None = None
     explain: bool = False
+
+
+class AnswerBody(FilterBody):
+    model_config = example(question="what can she eat?")
+
+    question: QueryText
+    limit: Annotated[int, Field(ge=1, le=MOST_FOR_ANSWER)] = 12
+    asked_at: Time | None = None
 
 
 class ContextBody(FilterBody):

@@ -113,6 +113,7 @@ class NewMemory:
 
     id: str
     memory_key: str
+    session_id: str | None = None  # if it comes from another session than its addition
     memory_type: str
     layer: Layer
     content: str

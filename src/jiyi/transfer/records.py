@@ -1,4 +1,4 @@
-"""The record stream of every import, the `Reader` protocol, and helpers to build records from foreign files."""
+"""The record stream of every import, the `FormatReader` protocol, and helpers to build records from foreign files."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -204,7 +204,7 @@ Kind = Literal["conversations", "memories"]
 Record = Conversation | ImportedMemory | Line  # `Line`: a row of an export of Jiyi, which is restored as it was
 
 
-class Reader(Protocol):
+class FormatReader(Protocol):
     """One import format."""
 
     @property

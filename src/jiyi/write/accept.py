@@ -18,13 +18,15 @@ from pydantic import ValidationError
 from .. import threads, validation
 from ..errors import InvalidInput
 from ..ids import identity, new_id
-from ..models import SENT_AT_ALIASES, CandidateMemory, Message, Value, invalid_input
+from ..models import CANDIDATE_ALIASES, SENT_AT_ALIASES, CandidateMemory, Message, Value, invalid_input
 from ..roles import is_instruction
 from ..scope import Scope
 from ..store.repositories.additions import Start
 from ..store.write_set import Follows, NewMessage, StoredMessage
 
-MESSAGE_KEYS = frozenset({"role", "speaker", "name", "sent_at", *SENT_AT_ALIASES})  # which no candidate has
+MESSAGE_KEYS = frozenset({"role", "speaker", "name", "sent_at", *SENT_AT_ALIASES})
+# Fields by which an object with a time is a candidate, unless it has a role or a speaker.
+CANDIDATE_KEYS = frozenset({*CandidateMemory.model_fields, *CANDIDATE_ALIASES}) - {"content", "text", "type"}
 
 LOOK_BACK = 200  # messages of a session that are searched for one without id and time; at least twice the list
 RUN = 24  # letters that a list needs to be recognised in the middle of a session; a Chinese character counts as two
@@ -95,8 +97,7 @@ def _value(argument: str, entry: Any) -> Message | CandidateMemory:
     if isinstance(entry, str):
         return CandidateMemory(content=validation.text(argument, entry))
     if isinstance(entry, Mapping):
-        kind: type[Message | CandidateMemory] = Message if MESSAGE_KEYS & entry.keys() else CandidateMemory
-        entry = _validated(argument, kind, entry)
+        entry = _validated(argument, Message if _is_message(entry) else CandidateMemory, entry)
     if not isinstance(entry, (Message, CandidateMemory)):
         raise InvalidInput(argument, f"must be text, a message or a candidate, not {type(entry).__name__}")
     if isinstance(entry, Message):
@@ -117,6 +118,12 @@ def _value(argument: str, entry: Any) -> Message | CandidateMemory:
         if entry.valid_from and entry.valid_to and entry.valid_to <= entry.valid_from:
             raise InvalidInput(f"{argument}.valid_to", "is not after valid_from")
     return entry
+
+
+def _is_message(entry: Mapping[str, Any]) -> bool:
+    if entry.keys() & {"role", "speaker", "name"}:
+        return True
+    return bool(entry.keys() & MESSAGE_KEYS) and not entry.keys() & CANDIDATE_KEYS
 
 
 def _validated(argument: str, kind: type[V], entry: Mapping[str, Any]) -> V:

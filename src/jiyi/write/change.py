@@ -21,7 +21,7 @@ from .build import statement_hash
 from .index import KeywordRules, embed_entries, index_entry
 from .parse.divide_messages import with_divisions
 
-FOUND_BY = frozenset({"content", "summary", "tags"})  # a change of these changes the index entry
+FOUND_BY = frozenset({"content", "summary", "tags", "memory_type"})  # a change of these changes the index entry
 TIMES = ("occurred_at", "valid_from", "valid_to", "expires_at")
 TRIES = 100
 MAX_VERSION = 10**9
@@ -224,7 +224,8 @@ def prepare(
     after = memory.model_dump() | values
     entry = None
     if FOUND_BY & values.keys():
-        entry = index_entry(after["content"], after["summary"], after["tags"], after["data"], rules)
+        texts = (after["content"], after["summary"], after["tags"])
+        entry = index_entry(*texts, after["data"], after["memory_type"], rules)
     says_otherwise = memory.source in (STATED, EXTRACTED) and {"content", "memory_type"} & values.keys()
     own_key = memory.memory_key if memory.memory_key != memory.id else None
     by = told_by(after["data"], memory.user_id)

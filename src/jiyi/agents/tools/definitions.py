@@ -95,7 +95,7 @@ class Refused(Exception):
 async def search_memories(conversation: Conversation, given: SearchMemoriesInput) -> SearchMemoriesOutput:
     limit = given.limit or runtime(conversation.memory).settings.tools.max_results_per_search
     times = (*(given.time_range or ()), given.time_range_days)
-    is_filtered = any((given.memory_types, *times, given.min_relevance_score, given.metadata))
+    is_filtered = any((given.memory_types, *times, given.min_relevance_score, given.metadata, given.keywords))
     standing = [] if is_filtered else await conversation.standing(skip_session=False)
     found = await conversation.search(
         given.query,
@@ -123,6 +123,7 @@ async def search_memories(conversation: Conversation, given: SearchMemoriesInput
         degraded=list(found.degraded),
         # A filter that matches nothing also searches 0 memories.
         nothing_stored=not found.searched and not await _has_any(conversation),
+        private=conversation.private,
     )
 
 
@@ -204,7 +205,12 @@ async def list_memories(conversation: Conversation, given: ListMemoriesInput) ->
         cursor=given.cursor,
         **conversation.filters,
     )
-    return ListMemoriesOutput(memories=[ListedMemory.of(memory) for memory in page.items], next_cursor=page.next_cursor)
+    return ListMemoriesOutput(
+        memories=[ListedMemory.of(memory) for memory in page.items],
+        next_cursor=page.next_cursor,
+        nothing_stored=not page.items and not await _has_any(conversation),
+        private=conversation.private,
+    )
 
 
 async def _active(conversation: Conversation, key: str) -> MemoryItem:

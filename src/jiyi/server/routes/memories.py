@@ -9,6 +9,7 @@ from ... import validation
 from ...errors import InvalidInput
 from ...ids import new_id
 from ...models import (
+    Answer,
     Deletion,
     MemoryItem,
     MessagePage,
@@ -25,6 +26,7 @@ from ..auth import Caller, UserDeleter, UserEditor, UserReader, UserWriter
 from ..errors import HttpError
 from ..requests import (
     AddBody,
+    AnswerBody,
     ContextBody,
     DeletesBody,
     Limit,
@@ -238,6 +240,11 @@ async def get_groups(caller: UserReader, memory_types: Types = None) -> Groups:
 @finding.post("/search", summary="Search memories; `explain` adds the parts of each score")
 async def search(caller: UserReader, body: SearchBody) -> SearchResult:
     return await caller.memory.search(user_id=caller.user_id, **dict(body))
+
+
+@finding.post("/answer", summary="Answer a question from memories; needs a language model")
+async def answer(caller: UserReader, body: AnswerBody) -> Answer:
+    return await caller.memory.answer(user_id=caller.user_id, **dict(body))
 
 
 @finding.post("/context", summary="The best memories as one block for a prompt")

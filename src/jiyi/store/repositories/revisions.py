@@ -145,6 +145,7 @@ def insert_memory(inserts: Inserts, scope: Values, new: NewMemory, added: Change
         "created_at": new.created_at or added.at,
         "updated_at": added.at,
         **scope,
+        "session_id": new.session_id or scope["session_id"],
     }
     columns, user_id = MemoryRow.__table__.columns.keys(), scope["user_id"]
     row = own | {name: getattr(new, name) for name in columns if name not in own}
