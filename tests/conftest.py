@@ -42,6 +42,7 @@ settings.load_profile("jiyi")
 
 # Scores in tests don't depend on an optional package; here too, for settings that modules and their fixtures load.
 os.environ["JIYI_SEARCH__RERANK"] = "false"
+os.environ["JIYI_TOOLS__RECALL_TIMEOUT_S"] = "60"
 
 
 class CompiledStatements(LRUCache[Any, Any]):
@@ -71,6 +72,7 @@ def nobodys_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     home.mkdir()
     here.mkdir()
     monkeypatch.setenv("JIYI_SEARCH__RERANK", "false")
+    monkeypatch.setenv("JIYI_TOOLS__RECALL_TIMEOUT_S", "60")  # a test of deadlines sets its own
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.setenv("XDG_DATA_HOME", str(home / "data"))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(home / "config"))

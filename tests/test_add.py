@@ -160,10 +160,13 @@ async def test_messages_without_a_time_take_that_of_the_call(memory: Memory) -> 
     assert before <= taken.memories[0].occurred_at <= datetime.now(UTC)
 
 
-async def test_attachments_are_named_beside_the_text(memory: Memory) -> None:
-    parts = [{"type": "text", "text": "look at this"}, {"type": "image_url", "image_url": {"url": "https://x/y.png"}}]
-    receipt = await memory.add({"role": "user", "content": parts}, user_id="mei")
-    assert receipt.memories[0].content == "look at this\n[image_url]"
+async def test_of_an_image_only_its_description_is_remembered(memory: Memory) -> None:
+    image = {"type": "image_url", "image_url": {"url": "https://x/y.png"}}
+    parts = [{"type": "text", "text": "look at this"}, image, {**image, "alt": "我家的猫"}]
+    said = [{"role": "user", "content": parts}, {"role": "user", "content": [image]}]
+    receipt = await memory.add(said, user_id="mei")
+    assert receipt.problems == ("what[1] has no text and was left out",)
+    assert [made.content for made in receipt.memories] == ["look at this\n我家的猫"]
 
 
 @pytest.mark.parametrize("content", [None, "", []], ids=["null", "empty", "no parts"])

@@ -59,7 +59,6 @@ WRONG_ARROWS: set[tuple[str, str]] = {
     ("agents/mcp/serve.py", "server"),
     ("client/__init__.py", "memory"),
     ("client/connection.py", "server"),
-    ("compat/mem0/api.py", "agents"),
     ("keys.py", "requests"),
     ("keywords.py", "memory"),
     ("metrics.py", "models"),
@@ -103,7 +102,7 @@ def test_no_file_works_around_sqlalchemy() -> None:
 
 FULL_FOLDERS: dict[str, int] = {
     ".": 29,
-    "agents": 21,
+    "agents": 19,
     "cli": 21,
     "read": 17,
     "server": 20,

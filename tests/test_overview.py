@@ -5,8 +5,6 @@ from __future__ import annotations
 import pytest
 
 from jiyi import InvalidInput, Memory
-from jiyi.agents.recall import Conversation
-from jiyi.agents.recall_report import recall_report
 from jiyi.read.overview import ChangeEntry
 from jiyi.testing import Clock
 from support import DAY, MONDAY, NOW, said
@@ -179,11 +177,11 @@ async def test_sizes_of_all_users(memory: Memory) -> None:
 
 async def test_a_recall_is_explained(memory: Memory) -> None:
     await said(memory, "I am allergic to peanuts.", "My dog is called Rex.", "I like to sail in summer.")
-    report = await recall_report(Conversation(memory=memory, user_id="mei"), "what is my dog called?")
+    report = await memory.recall("what is my dog called?", user_id="mei", explain=True)
     assert any("Rex" in one.memory.content for one in report.used)
     assert all(one.memory.content in report.block for one in report.used)
     assert 0 < report.tokens <= report.max_tokens
     used, left = {one.memory.id for one in report.used}, {one.hit.id for one in report.left_out}
     assert not used & left
-    nothing = await recall_report(Conversation(memory=memory, user_id="nobody"), "what is my dog called?")
+    nothing = await memory.recall("what is my dog called?", user_id="nobody", explain=True)
     assert (nothing.block, nothing.tokens, nothing.used, nothing.left_out) == ("", 0, (), ())

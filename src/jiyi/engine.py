@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property, partial
 from pathlib import Path
@@ -20,6 +20,7 @@ from .llm import LLM
 from .llm import resolve as resolve_llm
 from .metrics import Meter
 from .models import Deletion, MemoryItem, Status
+from .rate_limit import CircuitBreaker
 from .read.accesses import Accesses, Period
 from .read.presets import PRESETS, TYPE_PRIORITIES, Ranking
 from .read.rerank import Reranker
@@ -56,6 +57,8 @@ class Runtime:
     meter: Meter
     llm: LLMClient | None = None  # None for a client: the server's is not accessible
     fence: Fence | None = None  # of a client; a store has its own secret
+    is_remote: bool = False  # a client of a server
+    breaker: CircuitBreaker = field(default_factory=CircuitBreaker, compare=False)  # of recalls in turns
 
 
 def runtime(memory: Any) -> Runtime:

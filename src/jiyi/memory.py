@@ -13,6 +13,7 @@ from . import threads, validation
 from .areas import Areas
 from .areas.background import BackgroundJobs
 from .areas.bulk import Bulk
+from .areas.recalls import Recalls
 from .areas.sessions import TurnQueue, turn_of
 from .embed import Embedder
 from .engine import Engine, Runtime
@@ -53,7 +54,7 @@ if TYPE_CHECKING:
 
 
 @explain_arguments
-class Memory(Areas, Bulk):
+class Memory(Areas, Bulk, Recalls):
     """A long-term memory.
 
     async with Memory.open() as memory:
@@ -394,17 +395,16 @@ class Memory(Areas, Bulk):
         validation.choice("language", "en" if language is None else language, get_args(context.ContextLanguage))
         await self._turns.settle(user_id)
         least, at = min_relevance_score, filters.get("as_of") or asked_at
-        found = await self.search(
-            query, user_id=user_id, min_relevance_score=least, limit=context.MAX_LINES, asked_at=asked_at, **filters
-        )
+        options: Any = {"min_relevance_score": least, "limit": context.MAX_LINES, "asked_at": asked_at, **filters}
+        found = await self.search(query, user_id=user_id, **options)
         context.log_degraded(found.degraded)
         chosen = context.select_for_context(found.hits, query if is_small_talk(query) else None)
         weak = {hit.id for hit in chosen if hit.relevance_score < RELEVANT}
         memories = await self.get_many([hit.id for hit in chosen], user_id=user_id) if chosen else ()
         memories = [to_the_point(memory, query) for memory in as_they_were(memories, at)]
-        spoken: ContextLanguage = language or ("zh" if language_of(query) == "zh" else "en")
-        options: Any = {"max_tokens": max_tokens, "style": style, "as_of": at, "weak": weak}
-        return await context.context_block(memories, fence=await self._engine.fence(), language=spoken, **options)
+        options = {"max_tokens": max_tokens, "style": style, "as_of": at, "weak": weak}
+        options["language"] = language or ("zh" if language_of(query) == "zh" else "en")
+        return await context.context_block(memories, fence=await self._engine.fence(), **options)
 
     async def get(self, memory_id: str, *, user_id: str) -> MemoryItem:
         """Return one memory by its id, a unique beginning of it (8 characters or more), or its `memory_key`."""

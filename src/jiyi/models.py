@@ -82,6 +82,7 @@ else:
 
 
 # Names of a message's time in other formats. An unknown one would silently become the current time.
+IMAGE_TEXTS = ("alt", "alt_text", "caption", "description", "title")
 SENT_AT_ALIASES = ("timestamp", "created_at", "create_time")
 
 
@@ -108,7 +109,7 @@ class Message(Given):
         if taken.get("sent_at") is None:
             taken["sent_at"] = next((data[name] for name in SENT_AT_ALIASES if data.get(name) is not None), None)
         if isinstance(taken.get("text"), list):
-            taken["text"] = "\n".join(_text_of_part(part) for part in taken["text"])
+            taken["text"] = "\n".join(text for part in taken["text"] if (text := _text_of_part(part)))
         return taken
 
 
@@ -119,8 +120,12 @@ def _text_of_part(part: Any) -> str:
         text = part.get("text", part.get("refusal"))
         if isinstance(text, str):
             return text
-        return f"[{part.get('type', 'attachment')}]"
+        return next((told for name in IMAGE_TEXTS if isinstance(told := part.get(name), str)), "")
     raise ValueError("each part of the content must be text or an object")
+
+
+# Names of a candidate's fields in other formats.
+CANDIDATE_ALIASES = {"structured_data": "data", "importance_score": "importance"}
 
 
 def with_new_name(old: str, new: str, given: Mapping[str, Any], place: str) -> Mapping[str, Any]:
@@ -143,20 +148,11 @@ def with_new_names(names: Mapping[str, str], data: Any) -> Any:
     return {names.get(name, name): value for name, value in data.items()}
 
 
-# Names of a candidate's fields in an earlier version and in other formats.
-CANDIDATE_ALIASES = {
-    "text": "content",
-    "type": "memory_type",
-    "structured_data": "data",
-    "importance_score": "importance",
-}
-
-
 class CandidateMemory(Given):
-    """A memory extracted by the caller. As an object it may also have the names `text`, `type`, `structured_data` and
-    `importance_score`."""
+    """A memory extracted by the caller. As an object it may also have the names `text` and `type`, and those of other
+    formats: `structured_data` for data and `importance_score` for importance."""
 
-    old_names: ClassVar[Mapping[str, str]] = CANDIDATE_ALIASES
+    old_names: ClassVar[Mapping[str, str]] = {"text": "content", "type": "memory_type"}  # accepted for one version
 
     content: str
     memory_type: Annotated[str, AfterValidator(type_name)] | None = Field(default=None, max_length=64)
@@ -180,6 +176,8 @@ class CandidateMemory(Given):
     @model_validator(mode="before")
     @classmethod
     def _take_other_names(cls, data: Any) -> Any:
+        free = {other: name for other, name in CANDIDATE_ALIASES.items() if isinstance(data, dict) and name not in data}
+        data = {free.get(key, key): value for key, value in data.items()} if free else data
         return with_new_names(cls.old_names, data)
 
 

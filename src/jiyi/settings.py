@@ -202,6 +202,9 @@ class ToolSettings(Section):
         default=0.0, ge=0, le=1, description="minimum relevance of recalled memories"
     )
     max_results_per_search: int = Field(default=16, ge=1, le=20, description="memories per recall or tool search")
+    recall_timeout_s: float = Field(
+        default=1.5, gt=0, description="longest wait for memories in a turn; then the agent goes on without them"
+    )
     calls_per_minute: int = Field(
         default=30, ge=1, description="tool calls per agent and minute; half of them may come at once"
     )

@@ -220,6 +220,7 @@ class Memory:
     search = _verb(engine.Memory.search)
     answer = _verb(engine.Memory.answer)
     context = _verb(engine.Memory.context)
+    recall = _verb(engine.Memory.recall)
     get = _verb(engine.Memory.get)
     get_many = _verb(engine.Memory.get_many)
     list = _verb(engine.Memory.list)

@@ -348,11 +348,18 @@ def _as_response(answer: str | dict[str, Any]) -> Shaped:
         "tools": [],
     }
     place = {"item_id": "m", "output_index": 0, "content_index": 0, "logprobs": []}
-    events: list[dict[str, Any]] = [
-        {"type": "response.output_text.delta", "delta": piece, "sequence_number": at, **place}
-        for at, piece in enumerate(_pieces(answer))
-    ]
-    return reply, [*events, {"type": "response.completed", "sequence_number": len(events), "response": reply}]
+    begun = {**reply, "status": "in_progress", "output": []}
+    events: list[dict[str, Any]] = [{"type": "response.created", "response": begun}]
+    if isinstance(answer, str):
+        [message], part = output, {"type": "output_text", "text": "", "annotations": []}
+        item = {**message, "status": "in_progress", "content": []}
+        events += [
+            {"type": "response.output_item.added", "output_index": 0, "item": item},
+            {"type": "response.content_part.added", "part": part, **place},
+            *({"type": "response.output_text.delta", "delta": piece, **place} for piece in _pieces(answer)),
+        ]
+    events.append({"type": "response.completed", "response": reply})
+    return reply, [{**event, "sequence_number": at} for at, event in enumerate(events)]
 
 
 def _as_anthropic(answer: str | dict[str, Any]) -> Shaped:

@@ -9,6 +9,7 @@
 import re
 from collections.abc import Generator, Sequence
 from hashlib import sha256
+from inspect import signature
 from pathlib import Path
 from typing import Any, Self, cast
 
@@ -17,7 +18,8 @@ from pydantic import BaseModel
 from .. import memory as engine
 from .. import validation
 from ..areas.jobs import Jobs
-from ..areas.sessions import Sessions, TurnQueue, turn_of
+from ..areas.recalls import RecallReport
+from ..areas.sessions import MAX_WAIT_S, Sessions, TurnQueue, turn_of
 from ..embed import Embedder
 from ..engine import Runtime
 from ..errors import InvalidInput
@@ -54,6 +56,7 @@ __all__ = ["Memory"]
 
 ONE = "/v1/memories/{memory_id}"
 COUNTED = {"limit": 1, "include_total": True}
+RECALL_DEFAULTS = {name: one.default for name, one in signature(engine.Memory.recall).parameters.items()}
 NO_MEMORIES = Page(items=(), next_cursor=None)
 
 
@@ -68,7 +71,7 @@ class Memory:
         key = key or (None if secret is None else secret.get_secret_value())
         # The store's secret stays on the server. Without a key, blocks differ between processes.
         fence = Fence() if key is None else Fence.derived(key)
-        self._runtime = Runtime(settings=settings, where=url, meter=Meter(), fence=fence)
+        self._runtime = Runtime(settings=settings, where=url, meter=Meter(), fence=fence, is_remote=True)
         self._server = Connection(url, key, settings.client)
         self.jobs = areas.Jobs(self._server, settings)
         self.keys = areas.Keys(self._server)
@@ -77,7 +80,8 @@ class Memory:
         self.workspace = areas.Workspace(self._server)
         self.maintenance = areas.Maintenance(self._server)
         self.transfer = areas.Transfer(self._server, self.add, self.count, self.jobs, settings)
-        self._turns = TurnQueue(self.add, lambda user_id: self.jobs.epoch(user_id=user_id), self._server.owner)
+        owner = self._server.owner
+        self._turns = TurnQueue(self.add, lambda user_id: self.jobs.epoch(user_id=user_id), owner, remote=True)
         self.sessions = Sessions(self.add, cast("Jobs", self.jobs), self._turns)
         self.usage = areas.Usage(self._server, self._turns)
 
@@ -120,7 +124,7 @@ class Memory:
     async def close(self) -> None:
         """Store observed turns and close the connections."""
         if not self._server.owner.is_forked:  # its own process closes it
-            await self._turns.flush()
+            await self._turns.close()
             await self._server.close()
 
     async def __aenter__(self) -> Self:
@@ -217,6 +221,21 @@ class Memory:
     async def context(self, user_id: str, **options: Any) -> str:
         await self._turns.settle(user_id)
         return await self._context(user_id=user_id, **options)
+
+    @like(engine.Memory.recall)
+    async def recall(self, user_id: str, **options: Any) -> RecallReport:
+        settings = self._runtime.settings
+        late = await self._turns.settle(user_id, min(MAX_WAIT_S, settings.tools.recall_timeout_s / 2))
+        report = await self._server.ask(
+            "POST",
+            "/v1/recall",
+            params={"user_id": validation.name("user_id", user_id)},
+            body={name: value for name, value in options.items() if value != RECALL_DEFAULTS[name]},
+            repeatable=True,
+            retry_timeout_s=min(settings.client.retry_timeout_s, settings.tools.recall_timeout_s),
+        )
+        problem = ("the last turns are not stored yet",) * late
+        return report.model_copy(update={"problems": (*problem, *report.problems)})
 
     @like(engine.Memory.observe)
     async def observe(self, user_text: str, assistant_text: str | None, **options: Any) -> None:

@@ -8,7 +8,7 @@ from fastapi import Query
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
 
 from .. import validation
-from ..agents.recall import MAX_TOKENS
+from ..areas.recalls import MAX_TOKENS
 from ..keys import MAX_KEY_USERS, Permission
 from ..memory_types import Layer
 from ..models import (
@@ -258,9 +258,15 @@ class RecallBody(Body):
     said: QueryText = Field(description="the words of the user")
     max_tokens: Annotated[int, Field(ge=1, le=1_000_000)] = MAX_TOKENS
     style: Style = "sections"
+    language: ContextLanguage | None = Field(default=None, description="of the block; default: that of the words")
     session_id: Name | None = Field(default=None, description="words of this session are left out")
+    skip_session: bool = Field(default=True, description="false: words of the session are not left out")
     agent_id: Name | None = None
-    private: bool = Field(default=False, description="only the memories of this agent")
+    group_id: Name | None = None
+    private: bool = Field(default=False, description="only the memories of this agent and group")
+    limit: Annotated[int, Field(ge=1, le=validation.MAX_LIMIT)] | None = None
+    min_relevance_score: Annotated[float, Field(ge=0, le=1)] | None = None
+    explain: bool = Field(default=False, description="add what was left out, and why")
 
 
 class ExpandBody(Body):

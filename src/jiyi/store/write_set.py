@@ -141,11 +141,12 @@ class NewMemory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Division:
-    """The statements that are left of a message's row when others of its statements become rows of their own."""
+    """The rows of statements that replace the row of their message."""
 
     memory_id: str  # row that is archived
     version: int  # if it has another one, nothing is written
     left: tuple[NewMemory, ...]
+    reason: str = "a statement of it was changed"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -235,6 +236,7 @@ class Effects:
     changes: tuple[ChangedMemory, ...] = ()
     evidence: Mapping[str, tuple[Source, ...]] = field(default_factory=dict)  # further sources of a memory
     relations: tuple[NewRelation, ...] = ()
+    divisions: tuple[Division, ...] = ()  # of the messages of memories that end
 
 
 NO_EFFECTS = Effects()

@@ -332,7 +332,7 @@ def _index_entries(batch: Sequence[Line], rules: KeywordRules) -> list[IndexEntr
     for record in batch:
         if isinstance(record, MemoryRecord):
             keywords = {one.keyword: (one.keyword, one.weight, one.source) for one in record.keywords}.values()
-            entry = index_entry(record.content, record.summary, record.tags, record.data, rules)
+            entry = index_entry(record.content, record.summary, record.tags, record.data, record.memory_type, rules)
             entries.append(replace(entry, keywords=tuple(sorted(keywords, key=lambda one: (-one[1], one[0])))))
     return entries
 

@@ -24,9 +24,11 @@ from ..scope import Scope
 from ..store.repositories.additions import Start
 from ..store.write_set import Follows, NewMessage, StoredMessage
 
-MESSAGE_KEYS = frozenset({"role", "speaker", "name", "sent_at", *SENT_AT_ALIASES})
-# Fields by which an object with a time is a candidate, unless it has a role or a speaker.
-CANDIDATE_KEYS = frozenset({*CandidateMemory.model_fields, *CANDIDATE_ALIASES}) - {"content", "text", "type"}
+MESSAGE_KEYS = frozenset({"role", "speaker", "name", "sent_at", *SENT_AT_ALIASES})  # which no candidate has
+# Fields by which an object is a candidate, unless it has a role or a speaker.
+CANDIDATE_KEYS = frozenset({"summary", "tags", "memory_key", "memory_type", "source_session_id"}).union(
+    *CANDIDATE_ALIASES.items()
+)
 
 LOOK_BACK = 200  # messages of a session that are searched for one without id and time; at least twice the list
 RUN = 24  # letters that a list needs to be recognised in the middle of a session; a Chinese character counts as two
@@ -66,7 +68,7 @@ def accept(what: What) -> Accepted:
     problems: list[str] = []
     for at, entry in enumerate(entries):
         argument = "what" if entries is not what else f"what[{at}]"
-        if _only_calls_tools(entry):
+        if _only_calls_tools(entry) or _has_only_attachments(argument, entry):
             problems.append(f"{argument} has no text and was left out")
             continue
         value = _value(argument, entry)
@@ -91,6 +93,12 @@ def _only_calls_tools(entry: Any) -> bool:
         and bool(entry.get("tool_calls"))
         and "text" not in entry
     )
+
+
+def _has_only_attachments(argument: str, entry: Any) -> bool:
+    """Return True for a message whose parts have no text, such as an image without a description."""
+    parts = entry.get("content") if isinstance(entry, Mapping) else None
+    return isinstance(parts, list) and bool(parts) and not _validated(argument, Message, entry).text.strip()
 
 
 def _value(argument: str, entry: Any) -> Message | CandidateMemory:

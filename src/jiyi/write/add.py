@@ -34,6 +34,7 @@ from .derive import HISTORY_MESSAGES, UNIT_MESSAGES, derive
 from .drafts import Draft, Extractor
 from .index import KeywordRules, embed_entries, index_entries
 from .known import TakenKeys, join_named, known_memories, taken_keys, with_rows
+from .parse.divide_messages import with_ended_messages
 from .parts import names_told
 from .reconcile import Proposed, Reconciled, end_named, fact_told, keep_rest, settle, stated_facts
 from .repeats import merge_equal, merge_repeated
@@ -197,6 +198,7 @@ async def _derive_addition(
     memories, problem = await index(list(verbatims.values()), known, made, context.user_id, at, flow)
     effects = await end_what_changed(memories, made.effects, context.place, at, flow)
     memories, effects, met = await merge_repeated(memories, made.repeats, effects, context.place, at, flow)
+    memories, effects = await divided(memories, effects, messages, context.place, at, flow)
     done = ReceiptState.EXTRACTED if problem else ReceiptState.INDEXED
     saved = to_judge(memories, made.repeats) if flow.judge is not None and flow.settings.enabled else []
     reads = flow.slow_extractor is not None and flow.settings.enabled
@@ -355,6 +357,21 @@ async def _settle(
     except threads.OutOfTime:
         problems = (*settled.problems, UNCOMPARED.format(COMPARING_S))
         return replace(without_endings(settled), problems=problems)
+
+
+async def divided(
+    memories: Sequence[NewMemory],
+    effects: Effects,
+    messages: Sequence[NewMessage],
+    place: Scope,
+    at: datetime,
+    flow: Flow,
+) -> tuple[tuple[NewMemory, ...], Effects]:
+    """Divide the messages of which something ends."""
+    store, embedder, rules = flow.store, flow.embedder, flow.keyword_rules
+    return await with_ended_messages(
+        memories, effects, messages, place, at, store=store, embedder=embedder, rules=rules
+    )
 
 
 def _plain(stated: Sequence[NewMemory]) -> list[Proposed]:

@@ -21,7 +21,7 @@ from ..settings import JobSettings
 from ..store.repositories.change_feed import NEVER
 from ..store.store import Store
 from ..store.write_set import Addition, Lease, LeaseLost, NewMessage, Stale
-from .add import Flow, Made, begun, index, make
+from .add import Flow, Made, begun, divided, index, make
 from .build import CONTEXT, Context
 from .changes import end_what_changed
 from .drafts import Draft, Extracted, Extractor, Unit
@@ -192,6 +192,7 @@ async def run_job(lease: Lease, flow: Flow, *, max_attempts: int, answers: Answe
         effects = await end_what_changed(memories, made.effects, context.place, at, flow)
         memories, effects, same = await merge_repeated(memories, made.repeats, effects, context.place, at, flow)
         memories, effects, met, unjudged = await judge_similar(memories, effects, context.place, at, flow)
+        memories, effects = await divided(memories, effects, (), context.place, at, flow)
         addition = Addition(
             id=lease.job_id,
             user_id=lease.user_id,

@@ -8,10 +8,11 @@ from pydantic import BeforeValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from ... import validation
+from ...areas.recalls import choose_hits, choose_standing, hits_to_fetch
 from ...engine import runtime
 from ...models import MemoryItem
 from ...text.fence import named, strip_context
-from ..recall import Conversation, choose_hits, choose_standing, hits_to_fetch
+from ..recall import Conversation
 from .inputs import (
     MAX_HITS,
     ForgetMemoryInput,

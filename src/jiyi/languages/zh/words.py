@@ -98,14 +98,14 @@ _GOING = word_set("在 去 到 来 从 回 飞 往 住 搬 搬到 搬去 来自 
 _PLACE_ENDS = "市省县区国州镇岛"
 _PLACES: dict[str, Literal["place", "organisation"]] = {"ns": "place", "nt": "organisation"}
 
-_KIN = (
+KIN = (
     "爸爸?|妈妈?|父亲|母亲|爷爷|奶奶|外公|外婆|哥哥?|姐姐?|弟弟|妹妹?|老公|老婆|丈夫|妻子|爱人|先生|太太|男友|女友|男朋友|女朋友"
     "|对象|未婚[夫妻]|儿子|女儿|孩子|表[哥姐弟妹]|堂[哥姐弟妹]|叔叔|阿姨|舅舅|姑姑|朋友|闺蜜|同事|同学|室友|邻居|老板|经理|领导|主管|上司|导师|老师|医生"
 )
 _PET = "猫咪?|狗狗?|兔子|仓鼠|鹦鹉|宠物"
 # 我女儿叫朵朵，我老板叫陈建国，家里的猫叫团子.
 _CALLED = re.compile(
-    rf"(?:(?P<kin>{_KIN})|{_PET})(?:的名字)?(?:就叫|名叫|叫做?)(?P<name>[^\W我你您他她它\da-zA-Z]{{1,4}})(?=\W|$)"
+    rf"(?:(?P<kin>{KIN})|{_PET})(?:的名字)?(?:就叫|名叫|叫做?)(?P<name>[^\W我你您他她它\da-zA-Z]{{1,4}})(?=\W|$)"
 )
 
 # A keyword and its weight.
@@ -125,7 +125,7 @@ def proper_names(text: str) -> dict[str, Literal["person", "place", "organisatio
     for word, tag in _rjieba().tag(text):
         is_own = before in (["我", "叫"], ["我", "是"])
         if 1 < len(word) <= 4 and tag.startswith("nr") and not is_own:
-            if word[0] in _SURNAMES or re.fullmatch(_KIN, before[1]):
+            if word[0] in _SURNAMES or re.fullmatch(KIN, before[1]):
                 found.setdefault(word, "person")
         elif len(word) > 1 and tag in _PLACES:
             verb = before[0] if before[1] in ("了", "过") else before[1]

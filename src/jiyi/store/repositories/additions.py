@@ -38,7 +38,7 @@ from .dependencies import Dependencies, cited_messages, look_up, same_texts, slo
 from .index_entries import without_vector
 from .memories import item, items, known_by_hash, memory_rows
 from .messages import delivered, newest
-from .revisions import apply_changes, insert_memory, retire_expired, scope_of, source_values
+from .revisions import apply_changes, divide, insert_memory, retire_expired, scope_of, source_values
 
 
 def save(session: Session, addition: Addition) -> Receipt:
@@ -117,6 +117,7 @@ def _write(session: Session, addition: Addition) -> _Saved:
         changes = [(there[one.id], one.change) for one in effects.changes]
         apply_changes(session, addition.user_id, changes, inserts)
         superseded = [one.id for one in effects.changes if one.change.values.get("superseded_by")]
+    divide(session, addition.user_id, effects.divisions, inserts, actor=addition.actor, at=addition.at)
     _add_evidence(inserts, addition, effects, found)
     inserts.run(session)
     known = [*found.known.values(), *addition.met]
