@@ -83,7 +83,7 @@ def _rest(
         trust=old.trust,
         sources=(Source(message_id=by.message_id, start=offset + run[0].start, end=offset + run[-1].end),),
         reason="another part of the memory has ended",
-        index=index_entry(content, summary, tuple(old.tags), data, rules),
+        index=index_entry(content, summary, tuple(old.tags), data, old.memory_type, rules),
     )
     fact = part_fact(run[0], rest, place) if len(run) == 1 else None
     return replace(rest, slot=fact.slot if fact else None)
