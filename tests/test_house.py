@@ -281,7 +281,10 @@ def test_importing_loads_nothing_heavy() -> None:
     assert loaded("from jiyi import Memory") & {"onnxruntime", "alembic", "openai", "typer", "rich"} == set()
 
 
-UNUSED = ("jiyi.write", "jiyi.keep.c", "jiyi.transfer.e", "sqlalchemy.ext.asyncio", "greenlet")
+UNUSED = (
+    *("jiyi.write", "jiyi.keep.c", "jiyi.transfer.e"),
+    *("sqlalchemy.ext.asyncio", "sqlalchemy.dialects.postgresql", "greenlet"),
+)
 
 
 def test_a_search_loads_nothing_of_writing(tmp_path: Path) -> None:

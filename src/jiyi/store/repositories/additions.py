@@ -16,11 +16,9 @@ from ..database import Inserts, Repository, Values, reads, values_of
 from ..schema.tables import (
     JobMemoryRow,
     JobRow,
-    MemoryRow,
     MemorySourceRow,
     MessageRow,
     RelationRow,
-    RevisionRow,
     UnitMessageRow,
     UnitRow,
 )
@@ -32,16 +30,15 @@ from ..write_set import (
     Lease,
     NewMemory,
     SlotEntry,
-    Source,
     Stale,
     StoredMessage,
 )
 from . import job_queue as jobs
 from .dependencies import Dependencies, cited_messages, look_up, same_texts, slots
-from .index_entries import index_values, without_vector
+from .index_entries import without_vector
 from .memories import item, items, known_by_hash, memory_rows
 from .messages import delivered, newest
-from .revisions import apply_changes, divide, retire_expired, revision_values
+from .revisions import apply_changes, divide, insert_memory, retire_expired, scope_of, source_values
 
 
 def save(session: Session, addition: Addition) -> Receipt:
@@ -218,12 +215,8 @@ def _resolvable(effects: Effects, saved: set[str]) -> tuple[Effects, list[str]]:
     return replace(effects, relations=tuple(relations), evidence=evidence, changes=tuple(changes)), problems
 
 
-def _scope(addition: Addition) -> Values:
-    return {name: getattr(addition, name) for name in ("user_id", "session_id", "agent_id", "group_id")}
-
-
 def _add_messages(inserts: Inserts, addition: Addition) -> None:
-    scope = _scope(addition)
+    scope = scope_of(addition)
     inserts.add(MessageRow, (values_of(one, **scope, created_at=addition.at) for one in addition.messages))
 
 
@@ -282,56 +275,20 @@ def _add_units(
 
 def add_memories(inserts: Inserts, addition: Addition, new: Sequence[NewMemory]) -> list[MemoryItem]:
     """Add memories with their index entries, sources, history and feed entries."""
-    user_id = addition.user_id
     names = {
         **addition.external_ids,
         **{message.id: message.external_id or message.id for message in addition.messages},
     }
-    values = [memory_values(addition, memory) for memory in new]
-    inserts.add(MemoryRow, values)
-    for memory in new:
-        inserts.add_tables(index_values(user_id, memory.id, memory.index))
-        inserts.add(MemorySourceRow, (_source(user_id, memory.id, source) for source in memory.sources))
-    added = [
-        (one, Change(values={}, action="add", actor=addition.actor, reason=one.reason, at=addition.at)) for one in new
-    ]
-    inserts.add(RevisionRow, (revision_values(user_id, one.id, 1, change, None) for one, change in added))
-    inserts.tell(user_id, [memory.id for memory in new], "add")
+    added = Change(values={}, action="add", actor=addition.actor, reason=None, at=addition.at)
+    rows = [insert_memory(inserts, scope_of(addition), memory, added) for memory in new]
     return [
         item(
             value,
             keywords=[keyword for keyword, _, _ in memory.index.keywords],
             source_ids=[names.get(source.message_id, source.message_id) for source in memory.sources],
         )
-        for value, memory in zip(values, new, strict=True)
+        for value, memory in zip(rows, new, strict=True)
     ]
-
-
-def memory_values(addition: Addition, new: NewMemory) -> Values:
-    """Return the row of a new memory."""
-    own = {
-        "tags": list(new.tags),
-        "near_hash": new.index.near_hash,
-        "version": 1,
-        "access_count": 0,
-        "last_accessed_at": None,
-        "created_at": new.created_at or addition.at,
-        "updated_at": addition.at,
-        **_scope(addition),
-        "session_id": new.session_id or addition.session_id,
-    }
-    columns = MemoryRow.__table__.columns.keys()
-    return own | {name: getattr(new, name) for name in columns if name not in own}
-
-
-def _source(user_id: str, memory_id: str, source: Source) -> Values:
-    return {
-        "user_id": user_id,
-        "memory_id": memory_id,
-        "message_id": source.message_id,
-        "span_start": source.start,
-        "span_end": source.end,
-    }
 
 
 def _add_evidence(inserts: Inserts, addition: Addition, effects: Effects, found: Dependencies) -> None:
@@ -341,7 +298,7 @@ def _add_evidence(inserts: Inserts, addition: Addition, effects: Effects, found:
     inserts.add(
         MemorySourceRow,
         (
-            _source(addition.user_id, memory_id, source)
+            source_values(addition.user_id, memory_id, source)
             for (memory_id, message_id), source in wanted.items()
             if (memory_id, message_id) not in found.sources | own
         ),

@@ -16,7 +16,7 @@ from ...errors import InvalidInput, VersionConflict
 from ...models import MemoryItem, Revision
 from ..database import Columns, Inserts, Repository, Values, chunks, from_row, reads, writes
 from ..schema.tables import MemoryRow, MemorySourceRow, MessageRow, RelationRow, RevisionRow
-from ..write_set import SCOPE, Change, ChangedMemory, Division, NewMemory, Past, StoredMemory
+from ..write_set import SCOPE, Change, ChangedMemory, Division, NewMemory, Past, Source
 from . import memories
 from .index_entries import INDEX_TABLES, index_values
 from .memories import known_by_hash, memory_row
@@ -128,12 +128,16 @@ def divide(
         change = Change(values={"status": "archived"}, action="archive", actor=actor, reason=one.reason, at=at)
         archived.append((row, change))
         for new in one.left:
-            insert_statement(inserts, row, new, replace(change, action="add"))
+            insert_memory(inserts, scope_of(row), new, replace(change, action="add"))
     apply_changes(session, user_id, archived, inserts)
 
 
-def insert_statement(inserts: Inserts, whole: Row[*Columns] | StoredMemory, new: NewMemory, added: Change) -> None:
-    """Insert the row of a statement, in the place of the row that it was a part of."""
+def scope_of(one: object) -> Values:
+    return {name: getattr(one, name) for name in ("user_id", *SCOPE)}
+
+
+def insert_memory(inserts: Inserts, scope: Values, new: NewMemory, added: Change) -> Values:
+    """Insert a memory with its index entry, sources, history and feed entry; return its row."""
     own = {
         "tags": list(new.tags),
         "near_hash": new.index.near_hash,
@@ -142,26 +146,27 @@ def insert_statement(inserts: Inserts, whole: Row[*Columns] | StoredMemory, new:
         "last_accessed_at": None,
         "created_at": new.created_at or added.at,
         "updated_at": added.at,
-        **{name: getattr(whole, name) for name in ("user_id", *SCOPE)},
+        **scope,
+        "session_id": new.session_id or scope["session_id"],
     }
-    columns = MemoryRow.__table__.columns.keys()
-    inserts.add(MemoryRow, [own | {name: getattr(new, name) for name in columns if name not in own}])
-    inserts.add_tables(index_values(whole.user_id, new.id, new.index))
-    inserts.add(
-        MemorySourceRow,
-        (
-            {
-                "user_id": whole.user_id,
-                "memory_id": new.id,
-                "message_id": source.message_id,
-                "span_start": source.start,
-                "span_end": source.end,
-            }
-            for source in new.sources
-        ),
-    )
-    inserts.add(RevisionRow, [revision_values(whole.user_id, new.id, 1, replace(added, reason=new.reason), None)])
-    inserts.tell(whole.user_id, [new.id], "add")
+    columns, user_id = MemoryRow.__table__.columns.keys(), scope["user_id"]
+    row = own | {name: getattr(new, name) for name in columns if name not in own}
+    inserts.add(MemoryRow, [row])
+    inserts.add_tables(index_values(user_id, new.id, new.index))
+    inserts.add(MemorySourceRow, (source_values(user_id, new.id, source) for source in new.sources))
+    inserts.add(RevisionRow, [revision_values(user_id, new.id, 1, replace(added, reason=new.reason), None)])
+    inserts.tell(user_id, [new.id], "add")
+    return row
+
+
+def source_values(user_id: str, memory_id: str, source: Source) -> Values:
+    return {
+        "user_id": user_id,
+        "memory_id": memory_id,
+        "message_id": source.message_id,
+        "span_start": source.start,
+        "span_end": source.end,
+    }
 
 
 def _new_values(change: Change) -> Values:

@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session
 from ...models import utc_now
 from ..database import Inserts, chunks
 from ..repositories.messages import MESSAGE, RepeatedMessage, rows_of_messages, spoken_after
-from ..repositories.revisions import insert_statement
+from ..repositories.revisions import insert_memory, scope_of
 from ..schema.tables import MemoryRow, MemorySourceRow, MessageRow, UnitMessageRow, UnitRow
 from ..write_set import Change, NewMemory, Source, StoredMemory, Unembedded
 from .held_rows import Held, held_rows
@@ -137,7 +137,8 @@ def redact(
     added = Change(values={}, action="add", actor=ACTOR, reason=None, at=utc_now())
     for name, some in left.items():
         for one, new in some:
-            insert_statement(inserts, one.row, replace(new, sources=redactions[name].moved_sources(new.sources)), added)
+            moved = replace(new, sources=redactions[name].moved_sources(new.sources))
+            insert_memory(inserts, scope_of(one.row), moved, added)
             inserted.append(Unembedded(user_id=user_id, memory_id=new.id, version=1, texts=(new.content,)))
     inserts.run(session)
     return inserted
