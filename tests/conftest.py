@@ -23,7 +23,7 @@ from browser import browser  # noqa: F401 - a fixture
 from engine_servers import engine_urls  # noqa: F401 - a fixture
 from jiyi import Memory
 from jiyi.embed import BuiltinEmbedder
-from jiyi.read.search import Period
+from jiyi.read.accesses import Period
 from jiyi.settings import Settings, load_settings
 from jiyi.testing import FailingEmbedder, WordEmbedder
 from postgres_server import QUICK, Databases, Server, Unavailable
@@ -42,6 +42,7 @@ settings.load_profile("jiyi")
 
 # Scores in tests don't depend on an optional package; here too, for settings that modules and their fixtures load.
 os.environ["JIYI_SEARCH__RERANK"] = "false"
+os.environ["JIYI_TOOLS__RECALL_TIMEOUT_S"] = "60"
 
 
 class CompiledStatements(LRUCache[Any, Any]):
@@ -71,6 +72,7 @@ def nobodys_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     home.mkdir()
     here.mkdir()
     monkeypatch.setenv("JIYI_SEARCH__RERANK", "false")
+    monkeypatch.setenv("JIYI_TOOLS__RECALL_TIMEOUT_S", "60")  # a test of deadlines sets its own
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.setenv("XDG_DATA_HOME", str(home / "data"))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(home / "config"))

@@ -43,12 +43,25 @@ def strands() -> Path:
     return folder
 
 
+def mem0_client(number: str) -> Path:
+    """Return a folder with an earlier version of mem0, for a path before the installed one."""
+    folder = CACHE / f"mem0ai-{number}"
+    with locked(CACHE / f"mem0-{number}.lock"):
+        if not folder.is_dir():
+            new = CACHE / f"{folder.name}.new"
+            shutil.rmtree(new, ignore_errors=True)
+            options = ("--quiet", "--no-deps", "--target", new)
+            download(sys.executable, "-m", "pip", "install", *options, f"mem0ai=={number}")
+            new.rename(folder)
+    return folder
+
+
 def fetched(fetch: Callable[[], Path]) -> Path:
     """Fetch sources or a package; skip the test if they cannot be had."""
     try:
         return fetch()
     except Unavailable as error:
-        missing(fetch.__name__.upper(), error)
+        missing(getattr(fetch, "__name__", "mem0").upper(), error)
 
 
 def run_pytest(*arguments: object, cwd: Path, before: Path | None = None, timeout_s: float = 300) -> str:

@@ -90,6 +90,31 @@ def test_hooks_recall_and_observe_through_the_server(
     assert texts(server, "transcript") == [("user", "我用 pnpm，不用 npm"), ("assistant", "好的")]
 
 
+def test_a_transcript_of_codex_has_both_sides(tmp_path: Path, server: Running, stdin: Any) -> None:
+    def item(role: str, kind: str, text: str) -> dict[str, Any]:
+        return {
+            "timestamp": "2026-11-01T10:00:00Z",
+            "type": "response_item",
+            "payload": {"type": "message", "role": role, "content": [{"type": kind, "text": text}]},
+        }
+
+    said = [
+        {"type": "session_meta", "payload": {"id": "1"}},
+        item("user", "input_text", "第一个问题"),
+        item("assistant", "output_text", "第一个回答"),
+        item("user", "input_text", "I deploy with Ansible, never by hand"),
+        item("user", "input_text", "<environment_context>\n<cwd>/x</cwd></environment_context>"),
+        {"type": "response_item", "payload": {"type": "function_call", "name": "shell", "arguments": "{}"}},
+        item("assistant", "output_text", "Noted."),
+        {"type": "event_msg", "payload": {"type": "token_count"}},
+    ]
+    transcript = tmp_path / "rollout.jsonl"
+    transcript.write_text("\n".join(json.dumps(entry, ensure_ascii=False) for entry in said), encoding="utf-8")
+    stdin(hook_event_name="Stop", session_id="c1", transcript_path=str(transcript), last_assistant_message="Noted.")
+    assert quick.run_quickly(["observe", "--hook", "--store", server.url, "--user", "codex"])
+    assert texts(server, "codex") == [("user", "I deploy with Ansible, never by hand"), ("assistant", "Noted.")]
+
+
 def test_what_a_server_cannot_do_is_left_to_the_store(monkeypatch: pytest.MonkeyPatch) -> None:
     """A store that is a file, other options, and no server; the key goes only to a server that was named."""
     monkeypatch.setattr(quick, "DEFAULT_URL", "http://127.0.0.1:1")
@@ -132,6 +157,47 @@ def test_without_a_server_the_store_is_asked_and_a_hook_never_fails(tmp_path: Pa
     assert broken.exit_code == 0 and "jiyi:" in broken.stderr
     assert run(app, ["context", "--store", store]).exit_code == 2
     hook_input.read_stdin.cache_clear()
+
+
+def test_a_hook_recalls_from_the_store_in_the_environment(
+    server: Running, stdin: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    server.do(server.memory.add("我用 pnpm，不用 npm", user_id="url"))
+    monkeypatch.setenv("JIYI_URL", server.url)
+    stdin(hook_event_name="UserPromptSubmit", session_id="s9", prompt="我用 npm 还是 pnpm？")
+    assert quick.run_quickly(["context", "--hook", "--user", "url"])
+    assert "我用 pnpm，不用 npm" in capsys.readouterr().out
+
+
+def test_a_hook_without_its_server_warns_waits_no_more_and_keeps_the_turn(
+    server: Running, stdin: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    exchange = quick.exchange_http
+    state: list[str] = []
+
+    def hangs(*_: Any) -> Any:
+        state.append("asked")
+        raise TimeoutError("timed out")
+
+    monkeypatch.setenv("JIYI_URL", server.url)
+    monkeypatch.setattr(quick, "exchange_http", hangs)
+    prompt: Any = {"hook_event_name": "UserPromptSubmit", "session_id": "s9", "prompt": "我喜欢简短的提交说明"}
+    for _ in range(3):
+        stdin(**prompt)
+        assert quick.run_quickly(["context", "--hook", "--user", "away"])
+        printed = capsys.readouterr()
+        assert server.url in json.loads(printed.out)["systemMessage"] and server.url in printed.err
+    stdin(**{**prompt, "hook_event_name": "Stop"}, last_assistant_message="好的")
+    assert quick.run_quickly(["observe", "--hook", "--user", "away"])
+    assert state == ["asked"], "only the first one waits"
+    assert not texts(server, "away")
+
+    monkeypatch.setattr(quick, "exchange_http", exchange)
+    monkeypatch.setattr(quick, "AWAY_S", 0.0)
+    stdin(hook_event_name="Stop", session_id="s9", prompt="测试用 pytest", last_assistant_message="记住了")
+    assert quick.run_quickly(["observe", "--hook", "--user", "away"])
+    said = [text for _, text in texts(server, "away")]
+    assert said == ["我喜欢简短的提交说明", "好的", "测试用 pytest", "记住了"]
 
 
 # -- install -----------------------------------------------------------------------------------------------------------
@@ -215,9 +281,25 @@ def test_install_uses_the_users_own_files_and_refuses_what_it_cannot_read(
     assert run(app, ["install", "emacs"]).exit_code == 2
 
 
+def test_install_writes_a_command_that_a_desktop_finds_and_needs_the_mcp_package(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    run = CliRunner().invoke
+    with monkeypatch.context() as without:
+        without.setattr("jiyi.cli.install.find_spec", lambda _: None)
+        refused = run(app, ["install", "claude-code", "--project", "--yes"])
+        assert refused.exit_code != 0 and not files(tmp_path)
+    monkeypatch.setattr("shutil.which", lambda _: "jiyi")
+    assert run(app, ["install", "claude-code", "--project", "--yes"]).exit_code == 0
+    command = Path(json.loads((tmp_path / ".mcp.json").read_text())["mcpServers"]["jiyi"]["command"])
+    assert command.is_absolute() and command.exists()
+
+
 def test_the_plugin_for_claude_code_does_what_install_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("shutil.which", lambda _: "jiyi")
+    monkeypatch.setattr("sys.executable", str(tmp_path / "python"))  # with no command beside it
     CliRunner().invoke(app, ["install", "claude-code", "--project", "--yes"])
     plugin = ROOT / "plugins" / "claude-code"
     settings = json.loads((tmp_path / ".claude/settings.json").read_text())

@@ -198,10 +198,10 @@ async def test_a_store_has_one_secret_for_all_its_processes(place: str | Path) -
         first = await memory.context("tea", user_id="mei")
         async with Memory.open(place, settings=verbatim(), embedder=WordEmbedder(512)) as other:
             assert await other.context("tea", user_id="mei") == first
-        own = await Conversation(memory=memory, user_id="mei").context("tea")
+        own = await Conversation(memory=memory, user_id="mei").recall("tea")
     async with Memory.open(place, settings=verbatim(), embedder=WordEmbedder(512)) as again:
         assert await again.context("tea", user_id="mei") == first
-        assert (await Conversation(memory=again, user_id="mei").context("tea")).block == own.block
+        assert (await Conversation(memory=again, user_id="mei").recall("tea")).block == own.block
         await again.update((await again.list(user_id="mei")).items[0].id, user_id="mei", content="likes green tea")
         assert (await again.context("tea", user_id="mei")).split("\n")[0] != first.split("\n")[0]
 
@@ -244,7 +244,7 @@ def test_a_client_has_a_secret_of_its_own_that_stays(tmp_path: Path) -> None:
 
     async def looked(url: str, key: str | None) -> tuple[str, str, str]:
         async with Memory.open(url, key=key) as client:
-            own = (await Conversation(memory=client, user_id="mei").context("tea")).block
+            own = (await Conversation(memory=client, user_id="mei").recall("tea")).block
             tool = (await MemoryTools(client, user_id="mei").call("search_memories", {"query": "tea"})).text
             return await client.context("tea", user_id="mei"), own, tool
 

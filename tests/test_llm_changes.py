@@ -52,7 +52,7 @@ async def test_a_model_ends_what_no_longer_holds(tmp_path: Path) -> None:
         ]
         assert (await memory.get(old, user_id="mei")).superseded_by == new
     asked = [request.user for request in model.requests if request.task == "memories"]
-    assert "[K1] (2025-02-03) Mei works on the respiratory ward." in asked[1] and "[K1]" not in asked[0]
+    assert "[K1] (2025-02-03, Mei) Mei works on the respiratory ward." in asked[1] and "[K1]" not in asked[0]
 
 
 async def test_a_statement_is_read_in_the_model_s_words_and_only_as_far_as_it_holds(tmp_path: Path) -> None:

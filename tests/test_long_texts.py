@@ -12,8 +12,7 @@ from typing import Any, TypeVar
 import pytest
 
 from jiyi import Memory
-from jiyi.agents.recall import Conversation, recall
-from jiyi.agents.recall_report import recall_report
+from jiyi.agents.recall import recall
 from jiyi.embed import BuiltinEmbedder
 from jiyi.validation import MAX_QUERY, MAX_TEXT
 
@@ -101,7 +100,7 @@ async def test_many_long_messages_are_all_stored(memory: Memory) -> None:
 
 async def test_many_changes_at_once_are_bounded(memory: Memory) -> None:
     many = [f"We sold the thing number {number} and cancelled the plan {number}." for number in range(1500)]
-    receipt = await bounded(memory.add([{"text": one} for one in many], user_id="mei"))
+    receipt = await bounded(memory.add([{"content": one} for one in many], user_id="mei"))
     assert receipt.created == len(many)
 
 
@@ -136,7 +135,7 @@ async def test_reading_long_memories_holds_up_nobody(memory: Memory, kind: str) 
         assert await bounded(memory.context("Where does Petra live? 我住在哪里？", max_tokens=most, **mine))
         assert (await bounded(recall(memory, "Which car did I sell?", max_tokens=most, **mine))).block
         await bounded(memory.context(query, max_tokens=most, **mine))
-    await bounded(recall_report(Conversation(memory=memory, **mine), query, max_tokens=1000, style="sections"))
+    await bounded(memory.recall(query, **mine, explain=True))
 
 
 async def test_overviews_of_long_memories_hold_up_nobody(memory: Memory, tmp_path: Path) -> None:

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import os
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
+from foreign_packages import fetched, mem0_client
 from jiyi import Memory as Store
 from jiyi import sync
 from jiyi.compat.mem0 import AsyncMemory, Memory
@@ -393,3 +399,43 @@ async def test_wishes_that_always_apply_are_among_the_results(tmp_path: Path) ->
         assert found["results"][-1]["memory"] == "From now on, answer in British English."
         cut = await memory.search("Tell me a story about a dragon.", filters={"user_id": "mei"}, threshold=0.0001)
         assert "From now on" not in str(cut)
+
+
+@pytest.mark.parametrize("number", ["0.1.118", "1.0.0"])
+def test_earlier_versions_of_the_client_work(number: str, server: Running, tmp_path: Path) -> None:
+    package = fetched(partial(mem0_client, number))
+    done = subprocess.run(
+        [sys.executable, str(Path(__file__).with_name("mem0_script.py")), server.url, server.key("mei", scopes=ALL)],
+        env={**os.environ, "PYTHONPATH": str(package), "MEM0_TELEMETRY": "False", "MEM0_DIR": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    report = json.loads(done.stdout.splitlines()[-1])
+    assert any("allergic to peanuts" in text for text in report["found"])
+    assert any("allergic to peanuts" in text for text in report["listed"]) and report["pages"] == 1
+    assert report["updated"] == "我对花生和芝麻过敏。" and report["history"] == 2 and report["users"] == ["mei"]
+    assert report["deleted"] == "Memory deleted successfully!"
+
+
+async def test_the_last_day_counts_and_mongo_names_are_understood(server: Running) -> None:
+    with server.client(server.key("lin")) as web:
+
+        def listed(**body: Any) -> list[str]:
+            answer = web.post("/v3/memories/", json=body)
+            assert answer.status_code == 200, answer.text
+            return [one["memory"] for one in answer.json()["results"]]
+
+        call = {"role": "assistant", "content": None, "tool_calls": [{"id": "1"}]}
+        assert web.post("/v3/memories/add/", json={"messages": [call], "user_id": "lin"}).status_code == 200
+        said = {"messages": "我住在杭州。", "user_id": "lin", "metadata": {"kind": "home"}}
+        assert web.post("/v3/memories/add/", json=said).status_code == 200
+        today = datetime.now(UTC).date().isoformat()
+        owner = {"user_id": "lin"}
+        assert listed(filters=owner, start_date=today, end_date=today)
+        assert listed(filters={**owner, "$or": [{"metadata": {"kind": "home"}}, {"metadata": {"kind": "work"}}]})
+        assert not listed(filters={**owner, "$not": [{"metadata": {"kind": "home"}}]})
+        refused = web.post("/v3/memories/", json={"filters": {**owner, "$nor": [owner]}})
+        assert refused.status_code == 422 and "$nor" in refused.text

@@ -88,6 +88,34 @@ async def test_streams_are_passed_on_and_taken_in_when_they_end(memory: Memory) 
     assert {"Green tea, of course.", "And cake.", "Inte"} <= kept
 
 
+async def test_managed_streams_recall_and_store_too(memory: Memory) -> None:
+    await memory.add("likes green tea", user_id="mei")
+    with ScriptedModel(["Green tea, of course.", "And cake.", "Or biscuits."]) as model:
+        async with openai.AsyncOpenAI(base_url=model.base_url, api_key="none") as plain:
+            client = remember(plain, memory, user_id="mei")
+            async with client.chat.completions.stream(model="m", messages=ASK) as stream:
+                pieces = [event.delta async for event in stream if event.type == "content.delta"]
+            async with client.responses.stream(model="m", input="green tea with what?") as events:
+                kinds = [event.type async for event in events]
+            async with client.chat.completions.stream(model="m", messages=ASK) as unread:
+                final = await unread.get_final_completion()
+    assert "".join(pieces) == "Green tea, of course." and kinds[-1] == "response.completed"
+    assert final.choices[0].message.content == "Or biscuits."
+    assert all("likes green tea" in system_of(request) for request in model.requests)
+    kept = {item.content for item in await stored(memory, memory_types=["message"])}
+    assert {"Green tea, of course.", "And cake.", "Or biscuits."} <= kept
+
+
+def test_a_managed_stream_of_the_synchronous_client_is_stored(sync_memory: jiyi.sync.Memory) -> None:
+    sync_memory.add("我喜欢绿茶", user_id="mei")
+    with ScriptedModel(["绿茶。"]) as model, openai.OpenAI(base_url=model.base_url, api_key="none") as plain:
+        client = remember(plain, sync_memory, user_id="mei")
+        with client.chat.completions.stream(model="m", messages=[{"role": "user", "content": "我喜欢什么茶？"}]) as got:
+            got.until_done()
+    assert "我喜欢绿茶" in system_of(model.requests[0])
+    assert "绿茶。" in said(sync_memory)
+
+
 def test_the_synchronous_client_remembers_with_the_synchronous_memory(sync_memory: jiyi.sync.Memory) -> None:
     sync_memory.add("likes green tea", user_id="mei")
     with ScriptedModel(["One.", "Two.", "Three.", "Four!"]) as model:

@@ -21,10 +21,10 @@ from support import stored
 async def fill(memory: Memory) -> None:
     await memory.add(
         [
-            CandidateMemory(text="Mei is allergic to peanuts", type="fact"),
-            CandidateMemory(text="以后回答都用要点", type="preference"),
-            CandidateMemory(text="likes green tea", type="preference"),
-            CandidateMemory(text="The office printer is on the third floor", type="fact"),
+            CandidateMemory(content="Mei is allergic to peanuts", memory_type="fact"),
+            CandidateMemory(content="以后回答都用要点", memory_type="preference"),
+            CandidateMemory(content="likes green tea", memory_type="preference"),
+            CandidateMemory(content="The office printer is on the third floor", memory_type="fact"),
         ],
         user_id="mei",
     )
@@ -142,3 +142,23 @@ async def test_a_synchronous_memory_serves_asynchronous_callers(path: Path) -> N
     with jiyi.sync.Memory.open(path, embedder=WordEmbedder()) as memory:
         await observe(memory, [{"role": "user", "content": "I'm allergic to peanuts."}], user_id="mei")
         assert "peanuts" in (await recall(memory, [{"role": "user", "content": "lunch?"}], user_id="mei")).block
+
+
+async def test_results_of_tools_are_not_observed(memory: Memory) -> None:
+    turn = [
+        {"role": "user", "content": "天气怎么样？"},
+        {"role": "tool", "content": "The user's name is Eve", "tool_call_id": "1"},
+        {"role": "assistant", "content": "晴天。"},
+    ]
+    await observe(memory, turn, user_id="mei")
+    assert [one.content for one in await stored(memory, memory_types=["message"])] == ["晴天。", "天气怎么样？"]
+
+
+@pytest.mark.parametrize("size", [108_000, 230_000])
+async def test_the_end_of_a_very_long_message_is_found(memory: Memory, size: int) -> None:
+    filler = "The committee met again and discussed the minutes of the meeting before.\n"
+    text = filler * (size // len(filler)) + "\nMy locker number at the swimming pool is 4471."
+    await observe(memory, [{"role": "user", "content": text}], user_id="mei")
+    assert not (await memory.sessions.flush()).failed
+    found = await memory.search("What is my locker number at the swimming pool?", user_id="mei", limit=3)
+    assert any("4471" in hit.content and len(hit.content) < 13_000 for hit in found.hits)

@@ -20,6 +20,7 @@ from .embed import Vectors
 from .errors import EmbeddingError
 from .languages.terms import term_hash, tokens
 from .llm import LLMRequest, Reply
+from .reader import Passage, Verdict
 
 
 class WordEmbedder:
@@ -60,6 +61,33 @@ class WordReranker:
 
     def clear(self) -> None:
         self.cleared += 1
+
+
+class ScriptedReader:
+    """A reader for which texts with a certain word answer every question, and a newer statement with a certain word
+    ends every older one with another."""
+
+    def __init__(self, word: str, *, ends: tuple[str, str] | None = None, probability: float = 0.99) -> None:
+        self.id = f"testing:{word}"
+        self.asked: list[tuple[str, Sequence[Passage]]] = []
+        self.judged: list[tuple[Passage, Sequence[Passage]]] = []
+        self._word, self._ends, self._probability = word, ends, probability
+
+    def answers(self, question: str, passages: Sequence[Passage]) -> list[float | None]:
+        self.asked.append((question, passages))
+        return [6.0 if self._word in passage.text else -6.0 for passage in passages]
+
+    def changes(self, newer: Passage, older: Sequence[Passage]) -> list[Verdict | None]:
+        self.judged.append((newer, older))
+        return [self._verdict(newer.text, one.text) for one in older]
+
+    def _verdict(self, newer: str, older: str) -> Verdict:
+        if self._ends is not None and self._ends[0] in newer and self._ends[1] in older:
+            return Verdict(self._probability, 0.0, 1 - self._probability)
+        return Verdict(0.0, 0.0, 1.0)
+
+    def supports(self, messages: Sequence[Passage], memory: str) -> float | None:
+        return 0.9 if any(self._word in one.text for one in messages) else 0.1
 
 
 class FailingEmbedder(WordEmbedder):
@@ -320,11 +348,18 @@ def _as_response(answer: str | dict[str, Any]) -> Shaped:
         "tools": [],
     }
     place = {"item_id": "m", "output_index": 0, "content_index": 0, "logprobs": []}
-    events: list[dict[str, Any]] = [
-        {"type": "response.output_text.delta", "delta": piece, "sequence_number": at, **place}
-        for at, piece in enumerate(_pieces(answer))
-    ]
-    return reply, [*events, {"type": "response.completed", "sequence_number": len(events), "response": reply}]
+    begun = {**reply, "status": "in_progress", "output": []}
+    events: list[dict[str, Any]] = [{"type": "response.created", "response": begun}]
+    if isinstance(answer, str):
+        [message], part = output, {"type": "output_text", "text": "", "annotations": []}
+        item = {**message, "status": "in_progress", "content": []}
+        events += [
+            {"type": "response.output_item.added", "output_index": 0, "item": item},
+            {"type": "response.content_part.added", "part": part, **place},
+            *({"type": "response.output_text.delta", "delta": piece, **place} for piece in _pieces(answer)),
+        ]
+    events.append({"type": "response.completed", "response": reply})
+    return reply, [{**event, "sequence_number": at} for at, event in enumerate(events)]
 
 
 def _as_anthropic(answer: str | dict[str, Any]) -> Shaped:

@@ -2,6 +2,7 @@
 
 import { jsonSchema, tool, type LanguageModelMiddleware } from "ai";
 import type { Jiyi } from "./index.js";
+import { Deadline, TurnQueue } from "./turns.js";
 
 export interface MemoryOptions {
   userId?: string;
@@ -86,30 +87,43 @@ export function memoryTools(jiyi: Jiyi, options: MemoryOptions = {}) {
   };
 }
 
+export interface MiddlewareOptions extends MemoryOptions {
+  onError?: (error: unknown) => void;
+  /** Longest wait for memories in a turn, in milliseconds. */
+  recallTimeoutMs?: number;
+}
+
+export interface MemoryMiddleware extends LanguageModelMiddleware {
+  /** Wait until all turns are stored, by default at most five seconds; returns how many are still waiting. */
+  flush(timeoutMs?: number): Promise<number>;
+}
+
 /**
- * Middleware for `wrapLanguageModel`: recalls before each turn and stores it afterwards, streamed or not.
- * A failing memory is reported to `onError` and never breaks a call.
+ * Middleware for `wrapLanguageModel`: recalls before each turn and stores it in the background, streamed or not.
+ * A failing memory is reported to `onError` and never breaks a call; it is waited for once, until it is back.
  */
-export function memoryMiddleware(
-  jiyi: Jiyi,
-  options: MemoryOptions & { onError?: (error: unknown) => void } = {},
-): LanguageModelMiddleware {
+export function memoryMiddleware(jiyi: Jiyi, options: MiddlewareOptions = {}): MemoryMiddleware {
   const report = options.onError ?? ((error: unknown) => console.warn("jiyi:", error));
-  const observe = async (prompt: Prompt, answer: string) => {
+  const deadline = new Deadline(options.recallTimeoutMs ?? 1_500);
+  const turns = new TurnQueue(report);
+  const observe = (prompt: Prompt, answer: string) => {
     const said = prompt.at(-1)?.role === "user" ? lastWords(prompt) : ""; // with results of tools it was stored before
     const turn = [
       ...(said ? [{ role: "user", content: said }] : []),
       ...(answer.trim() ? [{ role: "assistant", content: answer }] : []),
     ];
-    if (turn.length > 0) await jiyi.add(turn, scope(options)).catch(report);
+    const idempotency_key = crypto.randomUUID(); // it may be sent several times
+    if (turn.length > 0) turns.put(() => jiyi.add(turn, { ...scope(options), idempotency_key }));
   };
   return {
+    flush: (timeoutMs) => turns.flush(timeoutMs),
     specificationVersion: "v3",
     transformParams: async ({ params }) => {
       const said = lastWords(params.prompt);
       if (!said) return params;
       try {
-        const { block } = await jiyi.recall(said.slice(0, 8000), scope(options));
+        const recall = (signal: AbortSignal) => jiyi.recall(said.slice(0, 8000), { ...scope(options), signal });
+        const { block } = await deadline.run(recall, params.abortSignal);
         return block ? { ...params, prompt: withBlock(params.prompt, block) } : params;
       } catch (error) {
         report(error);
@@ -118,7 +132,7 @@ export function memoryMiddleware(
     },
     wrapGenerate: async ({ doGenerate, params }) => {
       const result = await doGenerate();
-      await observe(params.prompt, result.content.map((part) => (part.type === "text" ? part.text : "")).join(""));
+      observe(params.prompt, result.content.map((part) => (part.type === "text" ? part.text : "")).join(""));
       return result;
     },
     wrapStream: async ({ doStream, params }) => {
@@ -130,8 +144,8 @@ export function memoryMiddleware(
           if (part.type === "text-delta") answer += part.delta;
           controller.enqueue(part);
         },
-        async flush() {
-          await observe(params.prompt, answer);
+        flush() {
+          observe(params.prompt, answer);
         },
       });
       return { stream: stream.pipeThrough(observed), ...rest };

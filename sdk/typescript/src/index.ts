@@ -29,8 +29,9 @@ export type AddOptions = Without<Schemas["AddBody"], "text" | "messages" | "cand
   ForUser & { idempotency_key?: string };
 export type SearchOptions = Without<Schemas["SearchBody"], "query"> & ForUser;
 export type ContextOptions = Without<Schemas["ContextBody"], "query"> & ForUser;
-export type RecallOptions = Without<Schemas["RecallBody"], "said"> & ForUser;
-export type UpdateOptions = Without<Schemas["UpdateBody"], never> & ForUser & { version?: number };
+export type RecallOptions = Without<Schemas["RecallBody"], "said"> & ForUser & { signal?: AbortSignal | undefined };
+export type UpdateOptions = Without<Schemas["UpdateBody"], never> &
+  ForUser & { expected_version?: number; /** @deprecated use expected_version */ version?: number };
 export type ListOptions = Without<NonNullable<paths["/v1/memories"]["get"]["parameters"]["query"]>, "user_id"> & ForUser;
 export type MemoryPage = Schemas["MemoryPage"];
 
@@ -78,6 +79,8 @@ export interface RequestOptions<O> {
   headers?: Record<string, string>;
   /** Whether it may be sent again after a failure. */
   repeatable?: boolean;
+  /** Ends the request, and its retries. */
+  signal?: AbortSignal | undefined;
 }
 
 const READING: ReadonlySet<string> = new Set(["/v1/search", "/v1/context", "/v1/recall", "/v1/retrieve", "/v1/fetch"]);
@@ -137,9 +140,9 @@ export class Jiyi {
 
   /** What an agent should know before it answers: the best memories and the user's standing wishes, as one block. */
   async recall(said: string, options: RecallOptions = {}): Promise<Recalled> {
-    const { user_id, ...fields } = options;
+    const { user_id, signal, ...fields } = options;
     const body = { said, ...fields } as Schemas["RecallBody"];
-    return this.request("POST", "/v1/recall", { query: this.#user(user_id), body });
+    return this.request("POST", "/v1/recall", { query: this.#user(user_id), body, signal });
   }
 
   async get(memoryId: string, options: ForUser = {}): Promise<MemoryItem> {
@@ -165,14 +168,14 @@ export class Jiyi {
     } while (cursor);
   }
 
-  /** Change some fields; with `version`, only if it is the current one. */
+  /** Change some fields; with `expected_version`, only if it is the current one. */
   async update(memoryId: string, changes: UpdateOptions): Promise<MemoryItem> {
-    const { user_id, version, ...fields } = changes;
+    const { user_id, version, expected_version: expected = version, ...fields } = changes;
     return this.request("PATCH", "/v1/memories/{memory_id}", {
       path: { memory_id: memoryId },
       query: this.#user(user_id),
       body: fields as Schemas["UpdateBody"],
-      ...(version === undefined ? {} : { headers: { "If-Match": `"${version}"` } }),
+      ...(expected === undefined ? {} : { headers: { "If-Match": `"${expected}"` } }),
     });
   }
 
@@ -221,23 +224,25 @@ export class Jiyi {
       `${this.#url}${path}${text ? `?${text}` : ""}`,
       { method, headers, ...(options.body === undefined ? {} : { body: JSON.stringify(options.body) }) },
       repeatable ? (this.#options.retries ?? 2) : 0,
+      options.signal,
     ) as Promise<Answer<Operation<P, M>>>;
   }
 
-  async #send(url: string, init: RequestInit, retries: number): Promise<unknown> {
+  async #send(url: string, init: RequestInit, retries: number, signal?: AbortSignal): Promise<unknown> {
     const send = this.#options.fetch ?? fetch;
     for (let attempt = 0; ; attempt++) {
       let wait = 200 * 2 ** attempt;
       try {
-        const answer = await send(url, { ...init, signal: AbortSignal.timeout(this.#options.timeoutMs ?? 60_000) });
+        const timeout = AbortSignal.timeout(this.#options.timeoutMs ?? 60_000);
+        const answer = await send(url, { ...init, signal: signal ? AbortSignal.any([signal, timeout]) : timeout });
         if (answer.ok) return answer.status === 204 ? undefined : await answer.json();
         const problem = (await answer.json().catch(() => ({}))) as Partial<Problem>;
         if (attempt >= retries || ![429, 503].includes(answer.status)) throw new JiyiError(answer.status, problem);
         wait = Number(answer.headers.get("retry-after") ?? 0) * 1000 || wait;
       } catch (error) {
-        if (error instanceof JiyiError || attempt >= retries) throw error;
+        if (error instanceof JiyiError || attempt >= retries || signal?.aborted) throw error;
       }
-      await new Promise((resolve) => setTimeout(resolve, Math.min(wait, 5_000)));
+      await pause(Math.min(wait, 5_000), signal);
     }
   }
 
@@ -245,4 +250,19 @@ export class Jiyi {
     const named = userId ?? this.#options.userId;
     return named === undefined ? {} : { user_id: named };
   }
+}
+
+/** Wait; reject if the signal ends it. */
+function pause(ms: number, signal: AbortSignal | undefined): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const end = () => {
+      clearTimeout(timer);
+      reject(signal?.reason);
+    };
+    const timer = setTimeout(() => {
+      signal?.removeEventListener("abort", end);
+      resolve();
+    }, ms);
+    signal?.addEventListener("abort", end, { once: true });
+  });
 }

@@ -94,7 +94,7 @@ class AgentWithMemory:
 
     async def _run(self, said: str, context: dict[str, Any]) -> AgentReply:
         history: Sequence[Turn] = context.get("messages", self.messages)
-        recalled = await self._conversation.context(said, max_tokens=self._max_tokens, style=self._style)
+        recalled = await self._conversation.recall(said, max_tokens=self._max_tokens, style=self._style)
         opening, closing = _TEXTS["zh" if language_of(said) == "zh" else "en"]
         block = recalled.block
         parts = (self._instructions or opening, block, context.get("summary"), closing if block else None)

@@ -8,10 +8,11 @@ agent = Agent(client, context_providers=[JiyiProvider(memory, user_id="mei")])
 from typing import Any
 
 from .. import sync
+from ..areas.recalls import MAX_TOKENS
 from ..errors import MissingExtra
 from ..memory import Memory
 from ..models import Message
-from .recall import MAX_TOKENS, observe, recall
+from .recall import observe, recall
 from .tools import MemoryTools
 
 try:

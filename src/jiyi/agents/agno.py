@@ -11,10 +11,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from .. import sync
+from ..areas.recalls import MAX_TOKENS
 from ..errors import InvalidInput, MissingExtra
 from ..memory import Memory
 from ..models import Message
-from .recall import MAX_TOKENS, await_in
+from .recall import await_in
 from .tools import MemoryTools
 
 try:
@@ -98,7 +99,7 @@ class JiyiLearningStore:
         tools = self._tools(user_id, session_id)
         tools.listen(message or "")
         guide = tools.system_prompt if self._offers_tools else ""
-        found = await tools.conversation.context(message or "", max_tokens=self._max_tokens)
+        found = await tools.conversation.recall(message or "", max_tokens=self._max_tokens)
         return "\n\n".join(filter(None, (guide, found.block)))
 
     async def _store(

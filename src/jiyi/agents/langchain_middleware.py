@@ -9,11 +9,12 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from .. import sync
+from ..areas.recalls import MAX_TOKENS
 from ..errors import InvalidInput, MissingExtra
 from ..memory import Memory
 from ..models import Message
 from .langchain import structured_tools
-from .recall import MAX_TOKENS, await_in
+from .recall import await_in
 from .tools import MemoryTools
 
 try:
@@ -75,7 +76,7 @@ class JiyiMiddleware(AgentMiddleware[Any, Any, Any]):
     async def _text(self, messages: Sequence[AnyMessage]) -> str:
         said = [message.text for message in messages if isinstance(message, HumanMessage) and message.text.strip()]
         words = said[-1] if said else ""
-        found = await self._conversation.context(words, max_tokens=self._max_tokens)
+        found = await self._conversation.recall(words, max_tokens=self._max_tokens)
         if not self.tools:
             return found.block
         self._tools.listen(words)

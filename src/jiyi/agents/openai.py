@@ -17,12 +17,13 @@ from typing import Any, Self, TypeVar, cast
 from pydantic import ValidationError
 
 from .. import sync, validation
+from ..areas.recalls import MAX_TOKENS
 from ..errors import InvalidInput
 from ..memory import Memory
 from ..models import Message
 from ..read.context import Style
 from .chat import part, text_of_reply
-from .recall import MAX_TOKENS, Conversation, engine_of
+from .recall import Conversation, engine_of
 
 logger = logging.getLogger(__name__)
 
@@ -30,6 +31,7 @@ C = TypeVar("C")
 
 _INSTRUCTIONS = ("system", "developer")
 _METHODS = ("create", "parse")
+_STREAM = "stream"  # returns a context manager with events
 _CALLED = (("chat", "completions"), ("responses",))
 _RAW = "with_raw_response"  # langchain-openai calls it
 _COPIES = ("with_options", "copy")
@@ -48,8 +50,8 @@ def remember(
     observe: bool = True,
     user_names: Sequence[str] = (),
 ) -> C:
-    """Wrap a client: `OpenAI` with a `jiyi.sync.Memory`, `AsyncOpenAI` with a `jiyi.Memory`. `create` and `parse` of
-    `chat.completions` and `responses` recall and store, streaming included. With `observe=False` they only recall.
+    """Wrap a client: `OpenAI` with a `jiyi.sync.Memory`, `AsyncOpenAI` with a `jiyi.Memory`. `create`, `parse` and
+    `stream` of `chat.completions` and `responses` recall and store. With `observe=False` they only recall.
     `user_names`: names of the user in the messages."""
     is_async = any(kind.__name__.startswith("Async") for kind in type(client).__mro__)
     if is_async == isinstance(memory, sync.Memory):
@@ -83,7 +85,9 @@ class RememberingClient:
             return RememberingClient(found, self._memory, self._turns, path)
         if self._path in _CALLED and name == "with_streaming_response":
             logger.warning("calls of with_streaming_response neither recall nor store: use create")
-        if (self._path in _CALLED or self._path[-1:] == (_RAW,)) and name in _METHODS:
+        if (self._path in _CALLED or self._path[-1:] == (_RAW,)) and name in (*_METHODS, _STREAM):
+            if name == _STREAM:
+                return self._streamed(found)
             return self._sync_call(found) if isinstance(self._memory, sync.Memory) else self._async_call(found)
         if not self._path and name in _COPIES:
             return lambda *args, **kwargs: RememberingClient(found(*args, **kwargs), self._memory, self._turns)
@@ -113,6 +117,18 @@ class RememberingClient:
                 return Stream(reply, lambda text: run(turns.store(turn, text)))
             run(turns.store(turn, "" if request.get("stream") else _text(reply)))
             return reply
+
+        return call
+
+    def _streamed(self, method: Callable[..., Any]) -> Callable[..., Any]:
+        turns, is_chat, memory = self._turns, self._path[0] == "chat", self._memory
+
+        def call(**request: Any) -> Any:
+            if "response_id" in request:  # an earlier response is streamed again
+                return method(**request)
+            turn = turn_of(request, is_chat)
+            kind = StreamManager if isinstance(memory, sync.Memory) else AsyncStreamManager
+            return kind(memory, turns, turn, lambda block: method(**with_block(request, block, is_chat)))
 
         return call
 
@@ -149,7 +165,7 @@ class Turns:
     observe: bool
 
     async def block(self, turn: Turn) -> str:
-        return (await self.conversation.context(turn.said, max_tokens=self.max_tokens, style=self.style)).block
+        return (await self.conversation.recall(turn.said, max_tokens=self.max_tokens, style=self.style)).block
 
     async def store(self, turn: Turn, answer: str) -> None:
         said = [("user", turn.said)] if turn.new else []
@@ -195,7 +211,7 @@ def _text(reply: Any) -> str:
 
 def text_of_event(event: Any) -> str:
     """Return the text that an event of a stream adds to the answer."""
-    if part(event, "type") == "response.output_text.delta":
+    if part(event, "type") in ("response.output_text.delta", "content.delta"):
         piece = part(event, "delta")
     else:
         choices = part(event, "choices")
@@ -278,3 +294,64 @@ class AsyncStream(Collector):
         storing = self._finish()
         if inspect.isawaitable(storing):
             await storing
+
+
+class StreamManager:
+    """The context manager of `stream()`: it recalls when it is entered, and stores the turn when it is left."""
+
+    def __init__(self, memory: Any, turns: Turns, turn: Turn, begin: Callable[[str], Any]) -> None:
+        self._memory = memory
+        self._turns = turns
+        self._turn = turn
+        self._begin = begin
+        self._stream: Any = None
+
+    def __enter__(self) -> Any:
+        run = self._memory._run
+        self._manager = self._begin(run(self._turns.block(self._turn)))
+        self._stream = EventStream(self._manager.__enter__(), lambda text: run(self._turns.store(self._turn, text)))
+        return self._stream
+
+    def __exit__(self, *error: Any) -> None:
+        self._stream._finish()
+        self._manager.__exit__(*error)
+
+
+class AsyncStreamManager(StreamManager):
+    async def __aenter__(self) -> Any:
+        self._manager = self._begin(await self._turns.block(self._turn))
+        stream = await self._manager.__aenter__()
+        self._stream = AsyncEventStream(stream, lambda text: self._turns.store(self._turn, text))
+        return self._stream
+
+    async def __aexit__(self, *error: Any) -> None:
+        await self._stream._finish_async()
+        await self._manager.__aexit__(*error)
+
+
+class EventStream(Stream):
+    """A stream with the methods of `stream()`, which read it to its end."""
+
+    def until_done(self) -> Self:
+        for _ in self:
+            pass
+        return self
+
+    def get_final_completion(self) -> Any:
+        return self.until_done()._stream.get_final_completion()
+
+    def get_final_response(self) -> Any:
+        return self.until_done()._stream.get_final_response()
+
+
+class AsyncEventStream(AsyncStream):
+    async def until_done(self) -> Self:
+        async for _ in self:
+            pass
+        return self
+
+    async def get_final_completion(self) -> Any:
+        return await (await self.until_done())._stream.get_final_completion()
+
+    async def get_final_response(self) -> Any:
+        return await (await self.until_done())._stream.get_final_response()

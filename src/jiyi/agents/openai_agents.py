@@ -6,19 +6,25 @@ session = JiyiSession("monday", memory, user_id="mei")
 result = await Runner.run(agent, "我对花生过敏", session=session)
 """
 
+import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from copy import deepcopy
 from dataclasses import replace
 from typing import Any
 
 from .. import sync, validation
-from ..errors import MissingExtra
+from ..areas.recalls import MAX_TOKENS
+from ..areas.sessions import LAST_PAUSE_S, RETRY_PAUSES_S
+from ..engine import runtime
+from ..errors import ConnectionLost, JiyiError, MissingExtra, StoreError, StoreUnavailable
 from ..ids import new_id
 from ..memory import Memory
 from ..models import CandidateMemory, MemoryItem
 from ..read.context import Style
 from ..text.fence import strip_context
-from .recall import MAX_TOKENS, Conversation, await_in, engine_of
+from .recall import Conversation, await_in, engine_of
 from .tools import MemoryTools
 
 try:
@@ -35,6 +41,9 @@ METADATA = "openai_agents"  # metadata key that holds the item
 ACTOR = "openai-agents"
 ROLES = ("user", "assistant")
 PAGE = 200
+KeyedItems = list[tuple[str, TResponseInputItem]]
+
+logger = logging.getLogger(__name__)
 
 
 class JiyiSession:
@@ -58,6 +67,10 @@ class JiyiSession:
         self._memory = memory
         self._engine = engine_of(memory)
         self._user_id = validation.name("user_id", user_id)
+        self._conversation = Conversation(memory=self._engine, user_id=user_id)
+        self._known: list[TResponseInputItem] = []  # used while a server is away
+        self._unsaved: list[KeyedItems] = []  # on the way to a server
+        self._saving: asyncio.Task[None] | None = None
         self._scope: dict[str, Any] = {
             "user_id": user_id,
             "session_id": session_id,
@@ -67,14 +80,15 @@ class JiyiSession:
         self._remember = tuple(validation.choice("remember", role, ROLES) for role in remember)
 
     async def get_items(self, limit: int | None = None) -> list[TResponseInputItem]:
-        """Return the items in order of time; with a limit, the latest ones."""
+        """Return the items in order of time; with a limit, the latest ones. While a server is away, these are the items
+        that this object has seen."""
         if limit is None and self.session_settings is not None:
             limit = self.session_settings.limit
-        found = await await_in(self._memory, self._latest(limit))
-        return [deepcopy(_item(memory)) for memory in reversed(found)]
+        return deepcopy(await await_in(self._memory, self._items(limit)))
 
     async def add_items(self, items: list[TResponseInputItem]) -> None:
-        """Store the items, all or none, then remember their messages."""
+        """Store the items, all or none, then remember their messages. What a server does not take in time is sent again
+        in the background."""
         if items:
             await await_in(self._memory, self._add(items))
 
@@ -85,6 +99,22 @@ class JiyiSession:
     async def clear_session(self) -> None:
         """Remove all items; the memories derived from them stay."""
         await await_in(self._memory, self._clear())
+
+    async def _items(self, limit: int | None) -> list[TResponseInputItem]:
+        if not runtime(self._engine).is_remote:
+            return [_item(memory) for memory in reversed(await self._latest(limit))]
+        try:
+            found = await self._conversation.in_time(lambda: self._latest(limit))
+        except StoreError as error:
+            logger.warning("the items of a session could not be read, those of this process are used: %s", error)
+            items = self._known
+        else:
+            stored = {_key(memory) for memory in found}
+            on_the_way = [item for batch in self._unsaved for key, item in batch if key not in stored]
+            items = [*(_item(memory) for memory in reversed(found)), *on_the_way]
+            if limit is None:
+                self._known = list(items)
+        return items if limit is None else items[max(0, len(items) - limit) :]
 
     async def _latest(self, limit: int | None) -> list[MemoryItem]:
         """Return stored items, newest first."""
@@ -105,12 +135,39 @@ class JiyiSession:
         return found
 
     async def _add(self, items: Sequence[TResponseInputItem]) -> None:
-        keys = [new_id() for _ in items]
-        stored = [_candidate(item, key) for item, key in zip(items, keys, strict=True)]
-        await self._engine.add(stored, **self._scope, actor=ACTOR)
+        batch = [(new_id(), deepcopy(item)) for item in items]
+        if not runtime(self._engine).is_remote:
+            await self._save(batch)
+            return
+        _candidates(batch)  # raises what is wrong with them
+        self._known += [item for _, item in batch]
+        self._unsaved.append(batch)
+        if self._saving is None or self._saving.done():
+            self._saving = asyncio.create_task(self._save_all())
+        saving = self._saving
+        with suppress(StoreError):
+            await self._conversation.in_time(lambda: _until(saving))
+
+    async def _save_all(self) -> None:
+        """Send what is on the way, until the server takes it."""
+        pauses = iter(RETRY_PAUSES_S)
+        while self._unsaved:
+            try:
+                await self._save(self._unsaved[0])
+            except (StoreUnavailable, ConnectionLost) as error:
+                pause = next(pauses, LAST_PAUSE_S)
+                logger.warning("items of a session are sent again in %s s: %s", pause, error)
+                await asyncio.sleep(pause)
+                continue
+            except JiyiError as error:
+                logger.warning("items of a session were not stored: %s", error)
+            self._unsaved.pop(0)
+
+    async def _save(self, batch: KeyedItems) -> None:
+        await self._engine.add(_candidates(batch), **self._scope, actor=ACTOR, idempotency_key=batch[0][0])
         said = [
             {"role": role, "content": text, "id": key}
-            for item, key in zip(items, keys, strict=True)
+            for key, item in batch
             for role, text in [_message(item)]
             if role in self._remember and text
         ]
@@ -122,7 +179,7 @@ class JiyiSession:
         if not latest:
             return None
         await self._engine.sessions.flush(user_id=self._user_id)
-        key = latest[0].metadata[METADATA]["key"]  # type: ignore[index, call-overload]
+        key = _key(latest[0])
         await self._engine.delete(latest[0].id, user_id=self._user_id)
         cursor = None
         while True:  # newest first, so the first page usually has its message
@@ -149,12 +206,24 @@ def _candidate(item: TResponseInputItem, key: str) -> CandidateMemory:
     value = validation.json_object("items", item)
     label = value.get("type") or value.get("role") or "item"
     return CandidateMemory(
-        text=f"session item: {label}",
-        type=ITEM,
+        content=f"session item: {label}",
+        memory_type=ITEM,
         memory_key=f"{ITEM}:{key}",
         status="archived",
         metadata={METADATA: {"key": key, "item": value}},
     )
+
+
+def _candidates(batch: KeyedItems) -> list[CandidateMemory]:
+    return [_candidate(item, key) for key, item in batch]
+
+
+async def _until(task: asyncio.Task[None]) -> None:
+    await asyncio.wait({task})
+
+
+def _key(memory: MemoryItem) -> str:
+    return str(memory.metadata[METADATA]["key"])  # type: ignore[index, call-overload]
 
 
 def _item(memory: MemoryItem) -> TResponseInputItem:
@@ -190,7 +259,7 @@ def recall(
         said = [text for role, text in map(_message, data.model_data.input) if role == "user" and text]
         if not said:
             return data.model_data
-        recalled = await await_in(memory, conversation.context(said[-1], max_tokens=max_tokens, style=style))
+        recalled = await await_in(memory, conversation.recall(said[-1], max_tokens=max_tokens, style=style))
         if not recalled.block:
             return data.model_data
         instructions = "\n\n".join(filter(None, (data.model_data.instructions, recalled.block)))

@@ -9,10 +9,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from .. import sync
+from ..areas.recalls import MAX_TOKENS
 from ..errors import MissingExtra
 from ..memory import Memory
 from ..models import Message
-from .recall import MAX_TOKENS, observe, recall
+from .recall import observe, recall
 from .tools import MemoryTools
 
 try:

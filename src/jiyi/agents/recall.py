@@ -11,36 +11,28 @@ failing memory is logged and never breaks a chat.
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Self, TypeVar
 
 from pydantic import ValidationError
 
 from .. import sync, validation
+from ..areas.recalls import MAX_TOKENS, RecallReport, standing_memories
 from ..engine import fence_of, runtime
 from ..errors import InvalidInput, JiyiError, NotFound
-from ..languages.words import language as language_of
 from ..memory import Memory
 from ..models import RELEVANT, Hit, MemoryItem, Message, SearchResult
 from ..read.accesses import asked_by
-from ..read.context import ContextLanguage, Style, context_block, log_degraded, sharing_words
+from ..read.context import ContextLanguage, Style
+from ..read.hits import hit as hit_of
 from ..roles import role_kind
 from ..text.fence import Fence, strip_context, without_context
-from ..write.classify import classify, is_small_talk
 from .chat import part
-from .standing import is_instruction, standing_memories
 
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
-Search = Callable[[str, float, int], Awaitable[Sequence[Hit]]]  # query, least relevance, limit
-
-MAX_TOKENS = 1000
-PENDING_S = 2.0  # longest wait for the user's turns that are being stored
-MOST_INSTRUCTIONS, MOST_LIMITS = 8, 16
-OVERFETCH = 4  # hits of the own session are dropped after the search
-_MOST = 200
-_NO_EVIDENCE = ("question", "request", "smalltalk", "joke", "nonanswer")
+LOADING_S = 30.0  # longest wait for the first recall of a memory in this process, which loads its models
 
 
 def engine_of(memory: Memory | sync.Memory) -> Memory:
@@ -64,6 +56,17 @@ class Recalled:
     standing: tuple[MemoryItem, ...] = ()
     block: str = ""
     problems: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, report: RecallReport, query: str) -> Self:
+        return cls(
+            hits=tuple(
+                hit_of(one.memory, query, one.relevance_score or 0.0, None) for one in report.used if not one.standing
+            ),
+            standing=tuple(one.memory for one in report.used if one.standing),
+            block=report.block,
+            problems=report.problems,
+        )
 
     @property
     def ids(self) -> list[str]:
@@ -100,7 +103,7 @@ async def recall(
     )
     words = said if isinstance(said, str) else last_words(said)
     return await await_in(
-        memory, conversation.context(words, limit=limit, max_tokens=max_tokens, style=style, language=language)
+        memory, conversation.recall(words, limit=limit, max_tokens=max_tokens, style=style, language=language)
     )
 
 
@@ -143,42 +146,11 @@ def _message(given: Message | Mapping[str, Any]) -> Message | None:
         return None
 
 
-def hits_to_fetch(limit: int, standing: Sequence[MemoryItem]) -> int:
-    """Return how many hits to search for: some are dropped, and limits that are too many are ranked by them."""
-    return max(OVERFETCH * limit, _MOST if len(standing) > MOST_LIMITS else 0)
-
-
-def choose_hits(found: Sequence[Hit], standing: Sequence[MemoryItem], limit: int) -> list[Hit]:
-    """Choose the hits to show beside the standing memories: no weak hit that is shown among those anyway, no message
-    behind one, and no small talk takes the place of another."""
-    apart = {one for memory in standing for one in (memory.id, *memory.source_ids)}
-    hits = [hit for hit in found if hit.relevance_score >= RELEVANT or apart.isdisjoint((hit.id, *hit.source_ids))]
-    return [hit for hit in hits if not _is_noise(hit)][:limit]
-
-
-def choose_standing(standing: Sequence[MemoryItem], hits: Sequence[Hit], found: Sequence[Hit]) -> list[MemoryItem]:
-    """Choose the standing memories to show beside the hits: instructions, which apply to every answer, and the limits
-    that come closest to the query; of equal ones the newest."""
-    shown, rank = {hit.id for hit in hits}, {hit.id: at for at, hit in enumerate(found)}
-    others = sorted((one for one in standing if one.id not in shown), key=lambda one: rank.get(one.id, len(rank)))
-    instructions = [one for one in others if is_instruction(one)]
-    return [*instructions[:MOST_INSTRUCTIONS], *[one for one in others if one not in instructions][:MOST_LIMITS]]
-
-
-def _is_noise(hit: Hit) -> bool:
-    """Return True for a weak hit that states nothing: a question, a greeting, or words of the assistant."""
-    if hit.relevance_score >= RELEVANT or hit.memory_type != "message":
-        return False
-    if role_kind(hit.speaker) == "assistant":
-        return True
-    return classify(hit.content).kind in _NO_EVIDENCE
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conversation:
     """A conversation of a user with an agent. `agent_id`, `session_id` and `group_id` mark what is stored; a `private`
     conversation reads only the memories of its agent and group. `user_names` are names of the user in messages.
-    `recall`, `context` and `observe` log a failing memory instead of raising, to not break a chat."""
+    `recall` and `observe` log a failing memory instead of raising, to not break a chat."""
 
     memory: Memory
     user_id: str
@@ -225,92 +197,44 @@ class Conversation:
             raise NotFound(f"no memory {key!r}")
         return memory
 
-    async def recall(
-        self,
-        said: str,
-        *,
-        limit: int | None = None,
-        min_relevance_score: float | None = None,
-        skip_session: bool = True,
-        search: Search | None = None,
-    ) -> Recalled:
-        """Find the best memories for the user's words, weak ones included, and the standing ones. Words of this session
-        are left out unless `skip_session` is False."""
+    async def recall(self, said: str, **options: Any) -> Recalled:
+        """Recall for the user's words; `options` are those of `Memory.recall`. It takes `tools.recall_timeout_s` at
+        most; a memory that was late or failed is asked again beside the next turns, which do not wait for it."""
         query = strip_context(said).strip()[: validation.MAX_QUERY]
-        settings = runtime(self.memory).settings.tools
-        least = settings.proactive_search_threshold if min_relevance_score is None else min_relevance_score
-        limit = limit or settings.max_results_per_search
         if not query:
             return Recalled()
+
+        async def ask() -> RecallReport:
+            return await self.memory.recall(query, **self.scope, private=self.private, **options)
+
         try:
-            problem = await self._wait_for_turns()
-            standing = await self.standing(skip_session=skip_session)
-            found = await self._hits(query, least, limit, standing, search or self._search, skip_session)
-            found = sharing_words(query, found) if is_small_talk(query) else found
+            return Recalled.of(await self.in_time(ask), query)
         except JiyiError as error:
             logger.warning("recall failed, continuing without memories: %s", error)
             return Recalled(problems=(f"recall failed: {error}",))
-        hits = choose_hits(found, standing, limit)
-        others = choose_standing(standing, hits, found)
-        return Recalled(tuple(hits), tuple(others), problems=(problem,) if problem else ())
+
+    async def in_time(self, work: Callable[[], Coroutine[Any, Any, T]], *, probe: bool = True) -> T:
+        """Await work of the memory as long as a turn may wait for it; raise StoreUnavailable if that is not enough.
+        Work that is no `probe` is not done while the memory is away."""
+        here = runtime(self.memory)
+        timeout_s = here.settings.tools.recall_timeout_s
+        if not here.is_remote and not here.breaker.has_run:
+            timeout_s = max(timeout_s, LOADING_S)
+        # A server fails for all users; in this process one user's many memories may be slow.
+        return await here.breaker.run("" if here.is_remote else self.user_id, work, timeout_s, probe=probe)
 
     async def standing(self, *, skip_session: bool = True) -> list[MemoryItem]:
         """Return the user's standing wishes and limits, newest first."""
-        found = await standing_memories(self.memory, self.user_id, self.filters)
-        return [memory for memory in found if not (skip_session and self._said_here(memory))]
+        if runtime(self.memory).is_remote:
+            client: Any = self.memory
+            found = list(await client.standing(user_id=self.user_id, **self.filters))
+        else:
+            found = await standing_memories(self.memory, self.user_id, self.filters)
+        return [memory for memory in found if not (skip_session and self.said_here(memory))]
 
-    async def _wait_for_turns(self) -> str | None:
-        """Wait a moment for turns of the user that are being stored; return the problem if they take longer."""
-        try:
-            await asyncio.wait_for(self.memory.sessions.flush(user_id=self.user_id), PENDING_S)
-        except TimeoutError:
-            return "the last turns are not stored yet"
-        return None
-
-    async def _hits(
-        self,
-        query: str,
-        least: float,
-        limit: int,
-        standing: Sequence[MemoryItem],
-        search: Search,
-        skip_session: bool,
-    ) -> list[Hit]:
-        """Return at least `limit` hits, if there are so many."""
-        wanted = hits_to_fetch(limit, standing)
-        while True:
-            found = await search(query, least, wanted)
-            others = [hit for hit in found if not (skip_session and self._said_here(hit)) and not _is_noise(hit)]
-            if len(others) >= limit or len(found) < wanted or wanted >= _MOST:
-                return others
-            wanted *= OVERFETCH
-
-    def _said_here(self, memory: Hit | MemoryItem) -> bool:
+    def said_here(self, memory: Hit | MemoryItem) -> bool:
         """Return True for a message of this session and for a memory derived from one."""
         return self.session_id is not None and memory.session_id == self.session_id and bool(memory.source_ids)
-
-    async def context(
-        self,
-        said: str,
-        *,
-        limit: int | None = None,
-        max_tokens: int = MAX_TOKENS,
-        style: Style = "sections",
-        language: ContextLanguage | None = None,
-        skip_session: bool = True,
-    ) -> Recalled:
-        """Recall, with the block for a prompt, by default in the language of the message."""
-        recalled = await self.recall(said, limit=limit, skip_session=skip_session)
-        block = await context_block(
-            [*recalled.standing, *await self.current([hit.id for hit in recalled.hits])],
-            fence=await self.fence(),
-            max_tokens=max_tokens,
-            style=style,
-            language=language or ("zh" if language_of(said) == "zh" else "en"),
-            weak=recalled.weak,
-            standing={memory.id for memory in recalled.standing},
-        )
-        return replace(recalled, block=block)
 
     async def fence(self) -> Fence:
         """Return the fence for blocks: the store's, or one of this process if it cannot be read."""
@@ -324,15 +248,21 @@ class Conversation:
         """Read recalled memories again, without those that were forgotten meanwhile."""
         if not ids:
             return []
+
+        async def read() -> Sequence[MemoryItem]:
+            return await self.memory.get_many(ids, user_id=self.user_id)
+
         try:
-            found = await self.memory.get_many(ids, user_id=self.user_id)
+            found = await self.in_time(read)
         except JiyiError as error:
             logger.warning("recalled memories could not be read: %s", error)
             return []
         return [memory for memory in found if memory.status == "active"]
 
     async def observe(self, messages: Iterable[Message]) -> None:
-        """Queue messages to be stored, without recalled blocks in them; `Memory.sessions.flush` waits for that."""
+        """Queue messages to be stored, without recalled blocks in them and without results of tools, which nobody said;
+        `Memory.sessions.flush` waits for that."""
+        messages = (message for message in messages if role_kind(message.role) != "tool")
         said = [message.model_copy(update={"text": without_context(message.text)}) for message in messages]
         said = [message for message in said if message.text.strip()]
         if said:
@@ -342,8 +272,3 @@ class Conversation:
         """Search what this conversation may read. The recall is recorded with its session and agent."""
         with asked_by(self.session_id, self.agent_id):
             return await self.memory.search(query, **{**options, **self.filters, "user_id": self.user_id})
-
-    async def _search(self, query: str, least: float, limit: int) -> Sequence[Hit]:
-        found = await self.search(query, min_relevance_score=least, limit=limit)
-        log_degraded(found.degraded)
-        return found.hits

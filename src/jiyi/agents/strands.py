@@ -9,10 +9,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from .. import sync
+from ..areas.recalls import MAX_TOKENS
 from ..errors import MissingExtra
 from ..memory import Memory
 from ..models import Message
-from .recall import MAX_TOKENS, Conversation, await_in, engine_of
+from .recall import Conversation, await_in, engine_of
 
 try:
     from strands.memory import ExtractionConfig, InvocationTrigger, MemoryEntry, MemoryStore
@@ -59,7 +60,7 @@ class JiyiMemoryStore(MemoryStore):
     async def search(self, query: str, options: Any = None) -> list[MemoryEntry]:
         """Return what is recalled for the query as one entry: Strands cuts off all after the fifth, and the limits of a
         user must not be lost."""
-        found = await await_in(self._memory, self._conversation.context(query, max_tokens=self._max_tokens))
+        found = await await_in(self._memory, self._conversation.recall(query, max_tokens=self._max_tokens))
         return [MemoryEntry(content=found.block, metadata={"ids": found.ids})] if found.block else []
 
     async def add(self, content: str, metadata: dict[str, Any] | None = None) -> None:

@@ -9,13 +9,15 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import chain, repeat
 from typing import TYPE_CHECKING, Any
 
 from pydantic import JsonValue
 
 from .. import validation
-from ..errors import InvalidInput, JiyiError, StoreUnavailable, UserErased
+from ..errors import ConnectionLost, InvalidInput, JiyiError, StoreUnavailable, UserErased
 from ..forks import Owner
+from ..ids import new_id
 from ..languages.words import language
 from ..models import CandidateMemory, Message, Observed, Receipt
 
@@ -26,6 +28,9 @@ MAX_WAITING = 1_000  # turns; further ones wait for room
 MAX_AT_ONCE = 8  # turns of different users
 MAX_WAIT_S = 3.0  # of the caller for a turn; storing one takes about 20 ms, the first one loads the models
 RETRY_PAUSES_S = (0.2, 1.0, 5.0)
+LAST_PAUSE_S = 30.0  # between the attempts of a client, whose server may be away for long
+CLOSING_S = 5.0  # longest wait of a client for its turns at the end
+LONGEST_READ, PIECE = 24_000, 12_000  # characters of a message that is read whole, and of the parts of a longer one
 MAX_EPOCH_WAIT_S = 0.05  # for the erasure epoch, which is read as long as it takes
 
 Add = Callable[..., Awaitable[Receipt]]
@@ -33,12 +38,11 @@ EpochOf = Callable[[str], Awaitable[str]]
 
 logger = logging.getLogger(__name__)
 
-SUMMARY_TRUST = 0.5
-
 
 class Sessions:
-    def __init__(self, add: Add, jobs: Jobs, turns: TurnQueue) -> None:
+    def __init__(self, add: Add, jobs: Jobs, turns: TurnQueue, *, has_model: bool = False) -> None:
         self._add = add
+        self._has_model = has_model
         self._jobs = jobs
         self._turns = turns
 
@@ -59,15 +63,14 @@ class Sessions:
         agent_id: str | None = None,
         group_id: str | None = None,
     ) -> Receipt:
-        """Store a context summary as an episode of its session, and the facts, preferences and tasks that it states.
-        A model wrote it: what it states ends nothing that the user said, and is no wish of the user."""
-        from ..write.extract import stated_in
+        """Store a context summary as an episode of its session, and the facts, preferences and tasks that it states;
+        a language model finds those in a job. A model wrote it: what it states ends nothing that the user said, and is
+        no wish of the user."""
+        from ..write.saved import stated_in_summary, summary_episode
 
-        episode = CandidateMemory(text=summary, type="episode", importance=0.6, tags=("summary",), trust=SUMMARY_TRUST)
-        stated = await asyncio.to_thread(stated_in, summary)
-        found = [CandidateMemory(text=text, type=kind, tags=("summary",), trust=SUMMARY_TRUST) for text, kind in stated]
+        found = [] if self._has_model else await asyncio.to_thread(stated_in_summary, summary)
         return await self._add(
-            [episode, *found],
+            [summary_episode(summary), *found],
             user_id=user_id,
             session_id=session_id,
             agent_id=agent_id,
@@ -108,7 +111,7 @@ class Sessions:
             "value": " ".join(_label(step) for step in steps)[:256],
             "single": True,
         }
-        skill = CandidateMemory(text=text, type="skill", importance=0.7, data=data, metadata=metadata)
+        skill = CandidateMemory(content=text, memory_type="skill", importance=0.7, data=data, metadata=metadata)
         return await self._add(
             skill, user_id=user_id, session_id=session_id, agent_id=agent_id, group_id=group_id, actor="skill"
         )
@@ -139,6 +142,31 @@ def turn_of(user_text: str, assistant_text: str | None) -> list[dict[str, str]]:
     return [*turn, {"role": "assistant", "content": assistant_text}] if assistant_text else turn
 
 
+def _pieces(given: Any) -> list[Any]:
+    """Divide a very long message, of which only the beginning would be read, at empty lines or ends of lines and
+    sentences."""
+    try:
+        message = given if isinstance(given, Message) else Message.model_validate(dict(given))
+    except (TypeError, ValueError):
+        return [given]  # it is refused when it is stored
+    text = message.text
+    if len(text) <= LONGEST_READ:
+        return [given]
+    pieces: list[Message] = []
+    start = 0
+    while start < len(text):
+        end = start + PIECE
+        if end < len(text):
+            cuts = (text.rfind(mark, start + PIECE // 2, end) + len(mark) for mark in ("\n\n", "\n", "。", ". ", " "))
+            end = next((cut for cut in cuts if cut > start + PIECE // 2), end)
+        number, piece = len(pieces) + 1, text[start:end].strip()
+        start = end
+        if piece:
+            name = message.id if number == 1 or message.id is None else f"{message.id}#{number}"
+            pieces.append(message.model_copy(update={"text": piece, "id": name}))
+    return pieces
+
+
 @dataclass(eq=False, slots=True)
 class ObservedTurn:
     user_id: str
@@ -147,13 +175,18 @@ class ObservedTurn:
     before: ObservedTurn | None  # the turn of the same user that has to be stored first
     done: asyncio.Event = field(default_factory=asyncio.Event)
     is_late: bool = False  # the caller no longer waits for it
+    has_failed: bool = False  # it was refused once, and is tried again
 
 
 class TurnQueue:
-    """Stores observed turns: those of one user one after the other, those of several users at the same time."""
+    """Stores observed turns: those of one user one after the other, those of several users at the same time.
 
-    def __init__(self, add: Add, epoch_of: EpochOf, owner: Owner) -> None:
+    Turns for a server (`remote`) are never waited for; they are sent again until the server takes them. If too many
+    wait, further ones are dropped, logged and counted."""
+
+    def __init__(self, add: Add, epoch_of: EpochOf, owner: Owner, *, remote: bool = False) -> None:
         self._add = add
+        self._remote = remote
         self._owner = owner
         self._epoch_of = epoch_of
         self._waiting: dict[ObservedTurn, asyncio.Task[None]] = {}
@@ -166,15 +199,26 @@ class TurnQueue:
         """Store the messages of a turn. Return when that is done, or after some seconds, when it goes on; if very many
         turns wait, wait until one was stored."""
         self._owner.check()
+        messages = [piece for message in messages for piece in _pieces(message)]
         while len(self._waiting) >= MAX_WAITING:
+            if self._remote:
+                self._failed += 1
+                logger.warning("an observed turn is dropped, because %s turns wait for the server", f"{MAX_WAITING:,}")
+                return
             await next(iter(self._waiting)).done.wait()
         options |= {"user_id": user_id, "wait": False, "actor": "observe"}
+        if self._remote:
+            options["idempotency_key"] = new_id()  # it may be sent again
         began = asyncio.create_task(self._began(user_id))
         user_id = user_id if isinstance(user_id, str) else ""  # anything else fails later
         before = self._latest.get(user_id)
         turn = ObservedTurn(user_id, began, partial(self._add, list(messages), **options), before)
         self._latest[user_id] = turn
         task = self._waiting[turn] = asyncio.create_task(self._run(turn), name="jiyi-observe")
+        if self._remote:
+            turn.is_late = True
+            await asyncio.sleep(0)
+            return
         await asyncio.wait({began}, timeout=MAX_EPOCH_WAIT_S)
         if before is None or not before.is_late:  # what holds up one turn holds up those behind it
             await asyncio.wait({task}, timeout=MAX_WAIT_S)
@@ -198,11 +242,28 @@ class TurnQueue:
             await turn.done.wait()
         return self.counts()
 
-    async def settle(self, user_id: str) -> None:
-        """Wait a moment for the waiting turns of a user, so that a search sees them."""
-        if user_id in self._latest:
+    async def settle(self, user_id: str, timeout_s: float = MAX_WAIT_S) -> bool:
+        """Wait a moment for the waiting turns of a user, so that a search sees them; return True if some are late. A
+        turn that was refused is not waited for."""
+        turns = [turn for turn in self._waiting if turn.user_id == user_id]
+        if turns and not any(turn.has_failed for turn in turns):
             with suppress(TimeoutError):
-                await asyncio.wait_for(self.flush(user_id), MAX_WAIT_S)
+                await asyncio.wait_for(turns[-1].done.wait(), timeout_s)
+        return any(not turn.done.is_set() for turn in turns)
+
+    async def close(self) -> None:
+        """Store the waiting turns; of those for a server, give up what it does not take in some seconds."""
+        self._owner.check()
+        if not self._remote:
+            await self.flush()
+            return
+        tasks = list(self._waiting.values())
+        if not tasks:
+            return
+        _, late = await asyncio.wait(tasks, timeout=CLOSING_S)
+        for task in late:
+            task.cancel()
+        await asyncio.gather(*late, return_exceptions=True)
 
     async def _run(self, turn: ObservedTurn) -> None:
         try:
@@ -227,14 +288,18 @@ class TurnQueue:
             turn.done.set()
 
     async def _store(self, turn: ObservedTurn) -> None:
-        """Store a turn; repeat that while the store is locked or full, because then nothing was written."""
+        """Store a turn; repeat that while the store is locked or full, because then nothing was written. A server is
+        asked until it answers: the idempotency key makes sure that it stores the turn once."""
         epoch = await turn.epoch
-        for pause in RETRY_PAUSES_S:
+        pauses = chain(RETRY_PAUSES_S, repeat(LAST_PAUSE_S) if self._remote else ())
+        temporary = (StoreUnavailable, ConnectionLost) if self._remote else (StoreUnavailable,)
+        for pause in pauses:
             try:
                 await turn.add(epoch=epoch)
                 return
-            except StoreUnavailable as error:
+            except temporary as error:
                 logger.warning("an observed turn is stored in %s s: %s", pause, error)
+                turn.has_failed = True
                 await asyncio.sleep(pause)
         await turn.add(epoch=epoch)
 

@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 
 TAIL_BYTES = 2_000_000  # of a transcript; the last turn is at its end
 NOT_SAID = ("isMeta", "isSidechain", "isCompactSummary")  # marks of entries that no person wrote
+NOT_SAID_TO_CODEX = ("<environment_context>", "<user_instructions>", "# AGENTS.md instructions")  # as from the user
+TEXT_PARTS = ("text", "input_text", "output_text")
 MAX_INPUT = 4_000_000
 MAX_TEXT = 20_000
 MAX_QUERY = 8_000
@@ -51,6 +53,12 @@ class HookInput(NamedTuple):
             return json.dumps({**allowed, "additional_context": block}, ensure_ascii=False)
         return block
 
+    def warning(self, told: str) -> str:
+        """Return the output that shows the person a warning, for agents that have one."""
+        if self.event == "UserPromptSubmit":  # Claude Code and Codex
+            return json.dumps({"systemMessage": f"jiyi: {told}"}, ensure_ascii=False)
+        return self.answer("")
+
 
 @cache
 def read_stdin() -> str:
@@ -74,7 +82,7 @@ def _last_turn(transcript: Path) -> Turn:
     for line in reversed(lines):
         try:
             entry = json.loads(line)
-            role, text = entry["type"], _message_text(entry["message"]["content"])
+            role, text = _said(entry)
         except (ValueError, KeyError, TypeError):
             continue
         if any(entry.get(mark) for mark in NOT_SAID) or not text:
@@ -87,9 +95,18 @@ def _last_turn(transcript: Path) -> Turn:
     return []
 
 
+def _said(entry: dict[str, Any]) -> tuple[str, str]:
+    """Return role and text of an entry, of Claude Code or of Codex."""
+    if entry["type"] != "response_item":
+        return entry["type"], _message_text(entry["message"]["content"])
+    payload = entry["payload"]
+    text = _message_text(payload["content"]) if payload["type"] == "message" else ""
+    return payload["role"], "" if text.startswith(NOT_SAID_TO_CODEX) else text
+
+
 def _message_text(content: Any) -> str:
     """Return the text of a message; results of tools have none."""
     if isinstance(content, str):
         return _text(content)
-    parts = [part.get("text") for part in content if isinstance(part, dict) and part.get("type") == "text"]
+    parts = [part.get("text") for part in content if isinstance(part, dict) and part.get("type") in TEXT_PARTS]
     return _text("\n".join(part for part in parts if isinstance(part, str)))

@@ -5,11 +5,13 @@ from __future__ import annotations
 import difflib
 import shutil
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from ..errors import MissingExtra
 from . import options as opt
 from .agent_files import AGENTS, FileChange, Places, plan_changes, write
 
@@ -30,8 +32,11 @@ def install(agent: AgentName, remove: Remove = False, project: Project = False, 
     stay; running it twice changes nothing. VS Code has the MCP server only.
     """
     places = Places(home=Path.home(), project=Path.cwd() if project else None)
+    if not remove and find_spec("mcp") is None:
+        raise MissingExtra("mcp", "mcp")
     beside = Path(sys.executable).with_name("jiyi.exe" if sys.platform == "win32" else "jiyi")  # of this environment
-    command = "jiyi" if shutil.which("jiyi") or not beside.exists() else str(beside)
+    # With its path: coding agents that are started from a desktop have another PATH than this terminal.
+    command = str(beside) if beside.exists() else shutil.which("jiyi") or "jiyi"
     changes = plan_changes(agent, places, command=command, remove=remove)
     if not changes:
         typer.echo("nothing to remove" if remove else "everything is in place already")

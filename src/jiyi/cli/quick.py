@@ -10,7 +10,10 @@ import json
 import os
 import socket
 import sys
+import time
+from pathlib import Path
 from typing import TYPE_CHECKING
+from zlib import crc32
 
 from .hook_input import HookInput, read_stdin
 from .plain_text import plain
@@ -20,7 +23,9 @@ if TYPE_CHECKING:
 
 DEFAULT_URL = "http://127.0.0.1:8766"  # of `jiyi serve`
 CONNECT_S = 0.3
-ANSWER_S = 5.0
+ANSWER_S = 1.7  # with the connection, a hook waits two seconds
+AWAY_S = 30.0  # a hook does not wait for a server that was away so short ago
+MOST_KEPT = 1_000  # turns that wait for a server
 MAX_REPLY = 4_000_000
 OPTIONS = {"--user": "user", "-u": "user", "--session": "session", "--agent": "agent", "--store": "store"}
 
@@ -29,18 +34,37 @@ class NoServer(Exception):
     """No server answered; the store can be opened instead."""
 
 
+class ServerAway(Exception):
+    """The server did not answer in time; a hook goes on without it."""
+
+
 def run_quickly(arguments: list[str]) -> bool:
-    """Run a command with the server, if there is one; return True if it is done."""
+    """Run a command with the server, if there is one; return True if it is done. A hook waits for a server for two
+    seconds, and not at all in the half minute after it was away."""
     command, *rest = arguments
     given = _parse(rest)
     if given is None:
         return False
+    hook = None
     try:
         url = server_url(given["options"].get("store"))
+        if given["hook"]:
+            hook = HookInput.parse(read_stdin())
+            if is_away(url):
+                raise ServerAway("did not answer a moment ago")
         if command == "context":
-            print(_context(given, url))  # noqa: T201 - the output of the command
+            print(_context(given, hook, url))  # noqa: T201 - the output of the command
         else:
-            _observe(given, url)
+            _observe(given, hook, url)
+    except ServerAway as problem:
+        if hook is None:
+            return False
+        told = f"the memory at {url or DEFAULT_URL} {problem}: this turn goes on without it"
+        print(f"jiyi: {told}", file=sys.stderr)  # noqa: T201
+        if command == "context":
+            print(hook.warning(told))  # noqa: T201
+        else:
+            keep_turn(hook.turn, _scope(given["options"], hook.session_id), given["options"].get("user"), url)
     except (NoServer, ValueError):
         return False
     return True
@@ -77,10 +101,9 @@ def _parse(arguments: list[str]) -> dict[str, Any] | None:
     return {"options": options, "words": words, "hook": hook}
 
 
-def _context(given: dict[str, Any], url: str | None) -> str:
+def _context(given: dict[str, Any], hook: HookInput | None, url: str | None) -> str:
     options, words = given["options"], given["words"]
-    if given["hook"]:
-        hook = HookInput.parse(read_stdin())
+    if hook is not None:
         return hook.answer(plain(recall(hook.prompt, options, hook.session_id, url)) if hook.prompt else "")
     if len(words) != 1:
         raise ValueError("one query")
@@ -92,12 +115,10 @@ def recall(query: str, options: dict[str, str], session_id: str | None, url: str
     return str(ask_server("/v1/recall", body, user=options.get("user"), url=url)["block"])
 
 
-def _observe(given: dict[str, Any], url: str | None) -> None:
+def _observe(given: dict[str, Any], hook: HookInput | None, url: str | None) -> None:
     options, words = given["options"], given["words"]
-    session_id: str | None = None
-    if given["hook"]:
-        hook = HookInput.parse(read_stdin())
-        turn, session_id = hook.turn, hook.session_id
+    if hook is not None:
+        turn = hook.turn
         if not turn:
             return
     else:
@@ -105,7 +126,8 @@ def _observe(given: dict[str, Any], url: str | None) -> None:
             raise ValueError("a message, and an answer")
         roles = ("user", "assistant")
         turn = [{"role": role, "content": text} for role, text in zip(roles, words, strict=False)]
-    body = {"messages": turn, **_scope(options, session_id)}
+    send_kept_turns(url)
+    body = {"messages": turn, **_scope(options, hook.session_id if hook is not None else None)}
     ask_server("/v1/memories", body, user=options.get("user"), url=url)
 
 
@@ -114,24 +136,92 @@ def _scope(options: dict[str, str], session_id: str | None) -> dict[str, str]:
     return {name: value for name, value in named.items() if value}
 
 
-def ask_server(path: str, body: dict[str, Any], *, user: str | None, url: str | None) -> dict[str, Any]:
-    """Send a request to the server at `url`, or to the one on this machine; raise NoServer if none does it.
+# -- a server that is away ---------------------------------------------------------------------------------------------
 
-    The key in JIYI_CLIENT__KEY is sent only to a server that was named.
+
+def _state_folder() -> Path:
+    base = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
+    return Path(base, "jiyi", f"{crc32((os.environ.get('JIYI_URL') or '').encode()):08x}")
+
+
+def is_away(url: str | None) -> bool:
+    """Return True if this server did not answer within the last half minute."""
+    try:
+        age = time.time() - (_state_folder() / "away").stat().st_mtime
+        return (_state_folder() / "away").read_text("utf-8") == (url or "") and 0 <= age < AWAY_S
+    except (OSError, ValueError):
+        return False
+
+
+def _note_away(url: str | None) -> None:
+    try:
+        _state_folder().mkdir(mode=0o700, parents=True, exist_ok=True)
+        (_state_folder() / "away").write_text(url or "", "utf-8")
+    except OSError:
+        pass  # the next hook waits again
+
+
+def keep_turn(turn: list[dict[str, str]], scope: dict[str, str], user: str | None, url: str | None) -> None:
+    """Keep a turn in a file until the server is back; if there are too many, drop the oldest one and say so."""
+    if not turn:
+        return
+    key = f"{time.time_ns():020d}-{os.getpid()}"
+    kept = {"url": url, "user": user, "key": f"hook-{key}", "body": {"messages": turn, **scope}}
+    try:
+        folder = _state_folder()
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path = folder / f"{key}.turn"
+        path.touch(mode=0o600, exist_ok=False)
+        path.write_text(json.dumps(kept, ensure_ascii=False), "utf-8")
+        for oldest in sorted(folder.glob("*.turn"))[:-MOST_KEPT]:
+            oldest.unlink(missing_ok=True)
+            print("jiyi: too many turns wait for the server: the oldest is dropped", file=sys.stderr)  # noqa: T201
+    except OSError as error:
+        print(f"jiyi: a turn is lost, because it could not be kept: {error}", file=sys.stderr)  # noqa: T201
+
+
+def send_kept_turns(url: str | None) -> None:
+    """Send the turns that were kept while this server was away, oldest first."""
+    until = time.monotonic() + ANSWER_S
+    for path in sorted(_state_folder().glob("*.turn")):
+        try:
+            kept = json.loads(path.read_text("utf-8"))
+        except (OSError, ValueError):
+            continue
+        if kept["url"] == url and time.monotonic() < until:
+            ask_server("/v1/memories", kept["body"], user=kept["user"], url=url, key=kept["key"])
+            path.unlink(missing_ok=True)
+
+
+# -- requests ----------------------------------------------------------------------------------------------------------
+
+
+def ask_server(
+    path: str, body: dict[str, Any], *, user: str | None, url: str | None, key: str | None = None
+) -> dict[str, Any]:
+    """Send a request to the server at `url`, or to the one on this machine; raise NoServer if none does it, and
+    ServerAway if it does not answer. With a `key` it is done once, however often it is sent.
+
+    The API key in JIYI_CLIENT__KEY is sent only to a server that was named.
     """
     scheme, _, rest = (url or DEFAULT_URL).partition("://")
     authority, _, base = rest.partition("/")
     named = user or os.environ.get("JIYI_USER")  # otherwise the user of the key, or the server's own
     query = "?user_id=" + "".join(f"%{byte:02X}" for byte in named.encode()) if named else ""
     headers = {"Host": authority, "Content-Type": "application/json"}
-    if url and (key := os.environ.get("JIYI_CLIENT__KEY")):
-        headers["Authorization"] = f"Bearer {key}"
+    if url and (secret := os.environ.get("JIYI_CLIENT__KEY")):
+        headers["Authorization"] = f"Bearer {secret}"
+    if key:
+        headers["Idempotency-Key"] = key
     prefix = f"/{base}".rstrip("/")
     exchange = _exchange_https if scheme.lower() == "https" else exchange_http
     try:
         status, data = exchange(authority, f"{prefix}{path}{query}", json.dumps(body).encode(), headers)
         found = json.loads(data)
     except (OSError, ValueError) as error:
+        if url or isinstance(error, TimeoutError):  # a server on this machine that is not there is not missed
+            _note_away(url)
+            raise ServerAway(f"cannot be reached ({error})") from error
         raise NoServer(str(error)) from error
     if status >= 300 or not isinstance(found, dict):
         detail = found.get("detail") if isinstance(found, dict) else None
@@ -145,12 +235,14 @@ def exchange_http(authority: str, target: str, body: bytes, headers: dict[str, s
     host, _, port = authority.rpartition(":") if authority.rpartition(":")[2].isdecimal() else (authority, "", "80")
     lines = [f"POST {target} HTTP/1.0", f"Content-Length: {len(body)}"]
     lines += [f"{name}: {value}" for name, value in headers.items()]
+    until = time.monotonic() + ANSWER_S
     with socket.create_connection((host.strip("[]"), int(port)), timeout=CONNECT_S) as connection:
         connection.settimeout(ANSWER_S)
         connection.sendall("\r\n".join([*lines, "", ""]).encode("latin-1") + body)
         received = bytearray()
         while (part := connection.recv(65536)) and len(received) < MAX_REPLY:
             received += part
+            connection.settimeout(max(until - time.monotonic(), 0.01))
     head, _, data = bytes(received).partition(b"\r\n\r\n")
     return int(head.split(b" ", 2)[1]) if b" " in head else 0, data
 

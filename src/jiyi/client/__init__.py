@@ -9,6 +9,7 @@
 import re
 from collections.abc import Generator, Sequence
 from hashlib import sha256
+from inspect import signature
 from pathlib import Path
 from typing import Any, Self, cast
 
@@ -17,7 +18,8 @@ from pydantic import BaseModel
 from .. import memory as engine
 from .. import validation
 from ..areas.jobs import Jobs
-from ..areas.sessions import Sessions, TurnQueue, turn_of
+from ..areas.recalls import RecallReport
+from ..areas.sessions import MAX_WAIT_S, Sessions, TurnQueue, turn_of
 from ..embed import Embedder
 from ..engine import Runtime
 from ..errors import InvalidInput
@@ -25,6 +27,7 @@ from ..ids import new_id
 from ..llm import LLM
 from ..metrics import Meter
 from ..models import (
+    Answer,
     Deletion,
     Health,
     MemoryItem,
@@ -38,6 +41,7 @@ from ..models import (
     Stats,
 )
 from ..read.rerank import Reranker
+from ..reader import Reader
 from ..scope import explain_arguments
 from ..settings import Settings, load_settings
 from ..text.fence import Fence
@@ -52,6 +56,7 @@ __all__ = ["Memory"]
 
 ONE = "/v1/memories/{memory_id}"
 COUNTED = {"limit": 1, "include_total": True}
+RECALL_DEFAULTS = {name: one.default for name, one in signature(engine.Memory.recall).parameters.items()}
 NO_MEMORIES = Page(items=(), next_cursor=None)
 
 
@@ -66,7 +71,7 @@ class Memory:
         key = key or (None if secret is None else secret.get_secret_value())
         # The store's secret stays on the server. Without a key, blocks differ between processes.
         fence = Fence() if key is None else Fence.derived(key)
-        self._runtime = Runtime(settings=settings, where=url, meter=Meter(), fence=fence)
+        self._runtime = Runtime(settings=settings, where=url, meter=Meter(), fence=fence, is_remote=True)
         self._server = Connection(url, key, settings.client)
         self.jobs = areas.Jobs(self._server, settings)
         self.keys = areas.Keys(self._server)
@@ -75,7 +80,8 @@ class Memory:
         self.workspace = areas.Workspace(self._server)
         self.maintenance = areas.Maintenance(self._server)
         self.transfer = areas.Transfer(self._server, self.add, self.count, self.jobs, settings)
-        self._turns = TurnQueue(self.add, lambda user_id: self.jobs.epoch(user_id=user_id), self._server.owner)
+        owner = self._server.owner
+        self._turns = TurnQueue(self.add, lambda user_id: self.jobs.epoch(user_id=user_id), owner, remote=True)
         self.sessions = Sessions(self.add, cast("Jobs", self.jobs), self._turns)
         self.usage = areas.Usage(self._server, self._turns)
 
@@ -90,6 +96,7 @@ class Memory:
         extractor: Extractor | None = None,
         extractors: Sequence[Extractor] = (),
         reranker: Reranker | None = None,
+        reader: Reader | None = None,
         workspace: str | Path | None = None,
         workspace_user: str | None = None,
         key: str | None = None,
@@ -105,6 +112,7 @@ class Memory:
             "extractor": extractor,
             "extractors": extractors or None,
             "reranker": reranker,
+            "reader": reader,
             "workspace": workspace,
             "workspace_user": workspace_user,
         }
@@ -116,7 +124,7 @@ class Memory:
     async def close(self) -> None:
         """Store observed turns and close the connections."""
         if not self._server.owner.is_forked:  # its own process closes it
-            await self._turns.flush()
+            await self._turns.close()
             await self._server.close()
 
     async def __aenter__(self) -> Self:
@@ -130,6 +138,7 @@ class Memory:
         return self.__aenter__().__await__()
 
     search = served(engine.Memory.search, "POST", "/v1/search", SearchResult, repeatable=True)
+    answer = served(engine.Memory.answer, "POST", "/v1/answer", Answer)
     _context = served(engine.Memory.context, "POST", "/v1/context", str, field="context", repeatable=True)
     get = served(engine.Memory.get, "GET", ONE, MemoryItem)
     get_many = served(
@@ -182,6 +191,9 @@ class Memory:
             fields["epoch"] = epoch
         if fields["on_conflict"] == "error":  # which older servers do anyway
             del fields["on_conflict"]
+        for name in ("own_only", "instructions", "categories"):  # the same
+            if not fields[name]:
+                del fields[name]
         for name in ("occurred_at", "expires_at"):
             fields[name] = validation.optional_time(name, fields[name])
         own = (*self._runtime.settings.user_names, *(fields["user_names"] or ()))
@@ -210,26 +222,41 @@ class Memory:
         await self._turns.settle(user_id)
         return await self._context(user_id=user_id, **options)
 
+    @like(engine.Memory.recall)
+    async def recall(self, user_id: str, **options: Any) -> RecallReport:
+        settings = self._runtime.settings
+        late = await self._turns.settle(user_id, min(MAX_WAIT_S, settings.tools.recall_timeout_s / 2))
+        report = await self._server.ask(
+            "POST",
+            "/v1/recall",
+            params={"user_id": validation.name("user_id", user_id)},
+            body={name: value for name, value in options.items() if value != RECALL_DEFAULTS[name]},
+            repeatable=True,
+            retry_timeout_s=min(settings.client.retry_timeout_s, settings.tools.recall_timeout_s),
+        )
+        problem = ("the last turns are not stored yet",) * late
+        return report.model_copy(update={"problems": (*problem, *report.problems)})
+
     @like(engine.Memory.observe)
     async def observe(self, user_text: str, assistant_text: str | None, **options: Any) -> None:
         await self.sessions.observe(turn_of(user_text, assistant_text), **options)
 
     @like(engine.Memory.update)
     async def update(
-        self, memory_id: str, user_id: str, version: int | None, actor: str, reason: str | None, **changes: Any
+        self, memory_id: str, user_id: str, expected_version: int | None, actor: str, reason: str | None, **changes: Any
     ) -> MemoryItem:
         body = {**changed_fields(**changes), "reason": reason, "actor": validation.name("actor", actor)}
         params = {"user_id": validation.name("user_id", user_id)}
-        if version is not None:
-            validation.whole("version", version, highest=10**9)
+        if expected_version is not None:
+            validation.whole("expected_version", expected_version, highest=10**9)
         return await self._server.ask(
             "PATCH",
             f"/v1/memories/{await memory_id_of(self._server, memory_id, user_id)}",
             MemoryItem,
             params=params,
             body=body,
-            headers={} if version is None else {"If-Match": f'"{version}"'},
-            repeatable=version is not None,  # the version makes a second request fail
+            headers={} if expected_version is None else {"If-Match": f'"{expected_version}"'},
+            repeatable=expected_version is not None,  # the version makes a second request fail
         )
 
 

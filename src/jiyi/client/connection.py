@@ -95,9 +95,11 @@ class Connection:
         body: Mapping[str, Any] | None = None,
         headers: Mapping[str, str] | None = None,
         repeatable: bool = False,
+        retry_timeout_s: float | None = None,
     ) -> T:
         """Send a request and parse the answer. `repeatable`: it does no harm if the server gets it twice."""
-        answer = await self.answer(method, path, params=params, body=body, headers=headers or {}, repeatable=repeatable)
+        retrying: Any = {"repeatable": repeatable, "retry_timeout_s": retry_timeout_s}
+        answer = await self.answer(method, path, params=params, body=body, headers=headers or {}, **retrying)
         return self.parse(answer, path, TypeAdapter(kind))
 
     def parse(self, answer: httpx.Response, path: str, adapter: TypeAdapter[T], field: str | None = None) -> T:
@@ -124,15 +126,16 @@ class Connection:
         body: Mapping[str, Any] | None = None,
         headers: Mapping[str, str],
         repeatable: bool,
+        retry_timeout_s: float | None = None,
     ) -> httpx.Response:
-        """Send a request and raise its error; if that is safe, retry for `client.retry_timeout_s`."""
+        """Send a request and raise its error; if that is safe, retry, by default for `client.retry_timeout_s`."""
         http = self._client()
         import httpx
 
         content = None if body is None else _json(body)
         more = dict(headers) if content is None else {**headers, "Content-Type": "application/json"}
         query = _query(params or {})
-        until = monotonic() + self._settings.retry_timeout_s
+        until = monotonic() + (self._settings.retry_timeout_s if retry_timeout_s is None else retry_timeout_s)
         pause = FIRST_PAUSE_S
         while True:
             failure: errors.JiyiError

@@ -84,6 +84,7 @@ class Language:
     past_question: str = NEVER  # where did I use to live
     assistant_question: str = NEVER  # which book did you recommend
     asked_question: str = NEVER  # what did I ask about Rome
+    told_then: str = NEVER  # what did I say, without the time: all of a question that only a time answers
     past_event: str = NEVER  # signed, was born: a day beside it is over
     arranged: str = NEVER  # booked, postponed: a day beside it is still to come
     instruction: str = NEVER  # from now on, call me: how to answer or address the user

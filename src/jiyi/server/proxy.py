@@ -138,7 +138,7 @@ class Proxy:
         if not isinstance(given, dict):
             return None, body
         turn = turn_of(given, is_chat)
-        block = (await conversation.context(turn.said)).block
+        block = (await conversation.recall(turn.said)).block
         return turn, to_json(with_block(given, block, is_chat)) if block else body
 
     async def _send(

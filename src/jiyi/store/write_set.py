@@ -16,7 +16,7 @@ Advance = Callable[[str, int, int], None]  # what is done, how much of it, of ho
 
 CLOSED = "the memory is not open: use it inside `async with Memory.open(…) as memory`"
 
-REQUEST_VERSION = "01"  # begins the hashes of requests; those of another version cannot be compared
+REQUEST_VERSION = "02"  # begins the hashes of requests; those of another version cannot be compared
 
 # Prefixes of hashes that stay known when the memory is no longer current:
 SAID = "said:"  # a message, which is not added again after it was edited or archived
@@ -113,6 +113,7 @@ class NewMemory:
 
     id: str
     memory_key: str
+    session_id: str | None = None  # if it comes from another session than its addition
     memory_type: str
     layer: Layer
     content: str

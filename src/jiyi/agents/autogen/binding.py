@@ -91,8 +91,8 @@ def loading_into(memory: Memory) -> Iterator[None]:
 def source_of(memory: Memory | Source | str | None) -> Source:
     if isinstance(memory, Source):
         return memory
-    if isinstance(memory, Memory):
-        return Source(memory, opened_here=False)
+    if memory is not None and not isinstance(memory, str):
+        return Source(memory, opened_here=False)  # of this process or on a server
     given = _given.get()
     if given is not None:
         return Source(given, opened_here=False)

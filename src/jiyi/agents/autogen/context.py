@@ -7,6 +7,7 @@ import re
 import time
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Self, Unpack
 from weakref import WeakKeyDictionary
 
@@ -26,9 +27,9 @@ from pydantic import BaseModel, Field
 from ...engine import runtime
 from ...errors import JiyiError
 from ...memory import Memory
-from ...models import Hit, Message
+from ...models import Message
 from ...read.accesses import asked_by
-from ...text.fence import quoted
+from ...text.fence import quoted, strip_context
 from ..chat import Chat, Turn
 from ..recall import Recalled
 from ..recall_agent import MemRecallAgent
@@ -51,6 +52,7 @@ _HEADINGS: dict[ToolLanguage, str] = {
 }
 _PERSON = re.compile(r"(?:user|human|person|customer|用户)(?:$|[_\W\d]|proxy)", re.IGNORECASE)
 _REPEATED_WITHIN_S = 600.0
+_MAX_TOKENS = 8_000  # of the lines, of which summaries are shown
 _KEY = re.compile(r"^- \[([^\]\n]+)\]", re.MULTILINE)
 
 
@@ -172,36 +174,54 @@ class MemoryContext(ChatCompletionContext, Component[MemoryContextConfig]):
             if self._recalled is None:
                 self._recalled = await self._recall()
                 self.tools.recalled([*map(key_of, self._recalled.standing), *map(key_of, self._recalled.hits)])
+            else:
+                self._recalled = await self._current(self._recalled)
             parts.append(await self._recalled_text(self._recalled))
         return "\n".join(filter(None, parts))
 
     async def _recall(self) -> Recalled:
         last = last_of_user(self._messages)
-        return await self.tools.conversation.recall(
-            text_of(last) if last else "",
-            min_relevance_score=self._threshold,
-            skip_session=self._buffer_size is None,
-            search=self._planned_search if self._model_client else None,
+        said = strip_context(text_of(last) if last else "").strip()
+        skip = self._buffer_size is None
+        conversation = self.tools.conversation
+        recalled = await conversation.recall(
+            said, min_relevance_score=self._threshold, skip_session=skip, max_tokens=_MAX_TOKENS
+        )
+        if self._model_client is None or not said or recalled.problems:
+            return recalled
+        agent = MemRecallAgent(
+            conversation.memory,
+            user_id=conversation.user_id,
+            **conversation.filters,
+            chat=chat_of(self._model_client),
+        )
+        try:
+            with asked_by(conversation.session_id, conversation.agent_id):
+                planned = await agent.recall(said, min_relevance_score=self._threshold)
+        except JiyiError as error:
+            logger.warning("the planned searches failed: %s", error)
+            return recalled
+        known = {*recalled.ids}
+        more = [hit for hit in planned.hits if hit.id not in known and not (skip and conversation.said_here(hit))]
+        hits = sorted([*recalled.hits, *more], key=lambda hit: -hit.relevance_score)
+        return replace(recalled, hits=tuple(hits))
+
+    async def _current(self, recalled: Recalled) -> Recalled:
+        """Return the memories with their present summaries: one may change or be forgotten within a turn."""
+        present = {memory.id: memory for memory in await self.tools.conversation.current(recalled.ids)}
+        hits = (hit for hit in recalled.hits if hit.id in present)
+        return replace(
+            recalled,
+            standing=tuple(present[memory.id] for memory in recalled.standing if memory.id in present),
+            hits=tuple(hit.model_copy(update={"summary": present[hit.id].summary}) for hit in hits),
         )
 
-    async def _planned_search(self, query: str, least: float, limit: int) -> Sequence[Hit]:
-        conversation = self.tools.conversation
-        chat = chat_of(self._model_client) if self._model_client else None
-        agent = MemRecallAgent(conversation.memory, user_id=conversation.user_id, **conversation.filters, chat=chat)
-        with asked_by(conversation.session_id, conversation.agent_id):
-            return (await agent.recall(query, min_relevance_score=least, limit=limit)).hits
-
     async def _recalled_text(self, recalled: Recalled) -> str:
-        """Render the memories with their present summaries: one may change or be forgotten within a turn."""
-        present = {memory.id: memory for memory in await self.tools.conversation.current(recalled.ids)}
-        standing = [present[memory.id] for memory in recalled.standing if memory.id in present]
-        hits = [
-            hit.model_copy(update={"summary": present[hit.id].summary}) for hit in recalled.hits if hit.id in present
-        ]
-        if not present:
+        if not recalled.ids:
             return ""
         fence = await self.tools.conversation.fence()
-        return f"{_HEADINGS[self.tools.language]}\n{notes(hits, self.tools.language, fence, standing)}"
+        lines = notes(recalled.hits, self.tools.language, fence, recalled.standing)
+        return f"{_HEADINGS[self.tools.language]}\n{lines}"
 
     async def _store_turn(self) -> None:
         """Queue the messages that are new since the last turn."""
@@ -277,7 +297,7 @@ class MemoryContext(ChatCompletionContext, Component[MemoryContextConfig]):
         conversation = self.tools.conversation
         try:
             receipt = await (await self._source.get()).add(
-                {"text": result.content, "type": "command_output", "tags": [result.name]},
+                {"content": result.content, "memory_type": "command_output", "tags": [result.name]},
                 **conversation.scope,
                 actor=conversation.actor,
             )

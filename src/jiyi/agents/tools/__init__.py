@@ -161,13 +161,21 @@ class MemoryTools:
             meter.count("tool_calls_total", known, "limited")
             return self._error("limited", {"seconds": ceil(wait_s)}, retry_after_s=ceil(wait_s))
         try:
-            result = await self._run(name, arguments)
+            result = await self._in_time(name, arguments)
         except (Refused, JiyiError) as error:
             record.failed += 1
             meter.count("tool_calls_total", known, "failed")
             return self._refusal(error, name, _key(arguments))
         meter.count("tool_calls_total", known, "repeated" if result.data.get("repeated") else "ok")
         return result
+
+    async def _in_time(self, name: str, arguments: str | Mapping[str, Any] | None) -> ToolResult:
+        """Run a tool. One that asks a server waits no longer than a recall."""
+        if not runtime(self.conversation.memory).is_remote:
+            return await self._run(name, arguments)
+        tool = self._tools.get(name)
+        changes = tool is not None and not tool.read_only  # a refused change must not be made later
+        return await self.conversation.in_time(lambda: self._run(name, arguments), probe=not changes)
 
     def _refusal(self, error: Refused | JiyiError, name: str, key: str) -> ToolResult:
         """Return the message about an error that a model can act on."""

@@ -14,8 +14,7 @@ from typing import Any, Protocol
 from pydantic import JsonValue
 
 from ... import validation
-from ...agents.recall import choose_hits, choose_standing
-from ...agents.standing import standing_memories
+from ...areas.recalls import choose_hits, choose_standing, standing_memories
 from ...engine import delete_many, has_reranker, ids_in, update_many, users_in
 from ...engine import owner_of as stored_owner
 from ...errors import InvalidInput, NotFound
@@ -85,6 +84,8 @@ class Mem0:
     ) -> dict[str, Any]:
         """Add messages: extract memories from them, or with `infer=False` keep each message as a memory."""
         said = parse_messages(messages)
+        if not said:
+            return {"results": [], "status": "SUCCEEDED", "event_id": None, "message": "nothing was said"}
         arguments: dict[str, Any] = {
             "user_id": self._owner(entities),
             **{own: entity(name, entities.get(name)) for name, own in SCOPES.items()},
@@ -331,6 +332,8 @@ def parse_messages(messages: Any) -> list[Message]:
     found = []
     for at, one in enumerate(given):
         fields = {"content": one} if isinstance(one, str) else dict(one) if isinstance(one, dict) else {}
+        if not fields.get("content") and fields.get("tool_calls"):
+            continue  # it says nothing
         if isinstance(fields.get("content"), Mapping):  # a single part, such as an image
             fields["content"] = [fields["content"]]
         try:
@@ -344,7 +347,7 @@ def _as_said(message: Message) -> CandidateMemory:
     """Return a message as a memory that says who said it."""
     own = message.speaker is None and is_person(message.role)
     said: dict[str, JsonValue] = {} if own else {"role": message.role, "speaker": message.speaker}
-    return CandidateMemory(text=message.text, data=said)
+    return CandidateMemory(content=message.text, data=said)
 
 
 def _is_statement(said: Sequence[Message]) -> bool:

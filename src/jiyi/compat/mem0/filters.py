@@ -17,7 +17,8 @@ from ...scope import MetadataCondition
 
 ENTITIES = ("user_id", "agent_id", "app_id", "run_id")
 WITHOUT_USER = {"agent_id": "agent:", "app_id": "app:", "run_id": "run:"}  # the first one given names the user
-CAMEL_CASE = {"userId": "user_id", "agentId": "agent_id", "appId": "app_id", "runId": "run_id"}
+OTHER_NAMES = {"userId": "user_id", "agentId": "agent_id", "appId": "app_id", "runId": "run_id"}
+OTHER_NAMES |= {"$and": "AND", "$or": "OR", "$not": "NOT"}
 FIELDS = (  # of a memory; other names are keys of its metadata
     *("id", "memory", *ENTITIES, "hash", "metadata", "categories", "created_at", "updated_at", "timestamp"),
     *("expiration_date", "keywords", "memory_ids"),
@@ -135,7 +136,7 @@ class FilterTree:
 
 def _named(tree: Any) -> Any:
     if isinstance(tree, Mapping):
-        return {CAMEL_CASE.get(key, key): _named(value) for key, value in tree.items()}
+        return {OTHER_NAMES.get(key, key): _named(value) for key, value in tree.items()}
     return [_named(value) for value in tree] if isinstance(tree, list) else tree
 
 
@@ -182,6 +183,8 @@ def _check(tree: Mapping[str, Any], depth: int) -> int:
         if key in ("AND", "OR", "NOT"):
             count += sum(_check(branch, depth - 1) for branch in _branches(key, value))
             continue
+        if key.startswith("$"):
+            raise InvalidInput("filters", f"{key} is no operator; known are AND, OR and NOT")
         inner = value if key == "metadata" and isinstance(value, Mapping) else {key: value}
         for name, condition in inner.items():
             _check_operators(name, condition)

@@ -138,6 +138,12 @@ ENGLISH = Language(
         "longer",
         "off",
     ),
+    told_then=(
+        r"(?:and |so |please |can you )?(?:(?:tell me|remind me) )?what (?:all |else )?"
+        r"(?:(?:did|had|have) (?:i|we) (?:say|said|tell|told|mention(?:ed)?|write|written|do|done|discuss(?:ed)?"
+        r"|talk(?:ed)? about|spoken? about)(?: (?:to )?you)?|happened(?: to (?:me|us))?)"
+        r"(?: (?:back )?(?:in|on|during|at|from))?"
+    ),
     asked_question=r"\b(?:ask(?:ed|ing)?|question|request(?:ed)?)\b",
     dates=DateRules(
         families=dates.FAMILIES + relative_dates.FAMILIES,

@@ -76,6 +76,11 @@ CHINESE = Language(
         r"|(?P<thing_zh1>[^\W我把和跟§]{2,8}?)(?:已经|又|被|都|也){0,2}(?:改|推迟|延期|挪|提前|调整?)到§"
     ),
     moving_words=("改到", "推迟到", "延期到", "挪到", "提前到", "调到", "调整到"),
+    told_then=(
+        r"(?:我们?)?(?:在)?(?:都|还)?(?:[跟和对]你)?"
+        r"(?:(?:说|讲|聊|谈|提|写|做|告诉)(?:到|起)?(?:了|过)?(?:你)?(?:哪些|些)?(?:什么|啥|哪些)?(?:事情?|话|东西)?"
+        r"|(?:都)?发生(?:了|过)?(?:哪些|些)?(?:什么|啥|哪些)?(?:事情?)?)"
+    ),
     asked_question=r"问过|问了|提问|问题|请求",
     dates=DateRules(families=dates.FAMILIES + relative_dates.FAMILIES, gap=r"[ \t]{0,2}", clock=CLOCK, ranges=RANGES),
     number=chinese_number,

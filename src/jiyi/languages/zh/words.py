@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 from functools import cache
+from importlib.resources import files
 from itertools import islice, product
 from operator import add
 from types import ModuleType
@@ -37,6 +38,20 @@ STOP_PAIRS = (
 
 # Words that nearly every memory has: true keywords, but they set nothing apart.
 COMMON_KEYWORDS = word_set("用户 助手 喜欢 觉得 知道 想要 需要 希望 认为 今天 昨天 明天 东西 问题")
+# Keywords that a memory type adds to its memories; "fact" is too general for one.
+TYPE_KEYWORDS = {
+    "preference": ("偏好",),
+    "task": ("任务", "待办"),
+    "event": ("事件",),
+    "episode": ("经历",),
+    "profile": ("个人资料",),
+    "pattern": ("习惯",),
+    "skill": ("技能",),
+    "lesson": ("经验",),
+    "decision": ("决定",),
+    "config": ("配置",),
+    "command_output": ("命令", "输出"),
+}
 UNITS = (
     "公斤|公里|千克|毫升|厘米|分钟|小时|平方米|平米|块钱|美元|欧元|日元|[万亿]元"
     "|[元块岁年月日号点分秒天周次个人斤克米度万亿楼层页%]"
@@ -181,4 +196,15 @@ def _each(words: list[tuple[str, str]]) -> tuple[Candidate, ...]:
 def _rjieba() -> ModuleType:
     import rjieba
 
+    for word in _new_words():
+        # A word of which the dictionary knows neither the whole nor a part was divided into its characters.
+        if not rjieba.has_word(word) and all(len(part) == 1 for part in rjieba.cut(word, False)):
+            rjieba.add_word(word, rjieba.suggest_freq(word), "n")
     return rjieba
+
+
+def _new_words() -> Iterator[str]:
+    """Yield the Chinese words that have synonyms: one that is not found as a word could never match them."""
+    for line in files("jiyi.languages").joinpath("synonyms.txt").read_text("utf-8").splitlines():
+        if not line.startswith("#"):
+            yield from (word for word in map(str.strip, line.split("|")) if len(word) > 1 and not word.isascii())

@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue
 from ... import __version__
 from ...compat.mem0.api import Mem0, own_id_of, told_of
 from ...compat.mem0.filters import ENTITIES
+from ...compat.mem0.times import end_of, parse_time
 from ...errors import InvalidInput
 from ...http_server import AsgiApp, AsgiScope, Message, Receive, Send
 from ...models import Deletion
@@ -124,7 +125,10 @@ class ListBody(ReadBody):
     end_date: str | None = None
 
     def tree(self) -> Filters:
-        dates: dict[str, JsonValue] = {"gte": self.start_date, "lte": self.end_date}
+        dates: dict[str, JsonValue] = {"gte": self.start_date}
+        if self.end_date is not None:
+            end = end_of("end_date", self.end_date)  # a day counts until its end
+            dates["lte" if end == parse_time("end_date", self.end_date) else "lt"] = end.isoformat()
         given: JsonValue = {name: date for name, date in dates.items() if date is not None}
         return {"AND": [super().tree(), {"created_at": given}]} if given else super().tree()
 
@@ -136,6 +140,44 @@ class SearchBody(ReadBody):
     reference_date: JsonValue = None
     rerank: bool | None = None  # a reranker that is there is always used
     keyword_search: bool | None = None  # words always count
+
+
+class Named(BaseModel):
+    """What clients before 2.0 send with each request: the owner beside the filters, and the version of the API."""
+
+    user_id: Name | None = None
+    agent_id: Name | None = None
+    app_id: Name | None = None
+    run_id: Name | None = None
+    version: Literal["v1", "v2"] | None = None
+    enable_graph: Literal[False] | None = None
+    output_format: Literal["v1.0", "v1.1"] | None = None  # type: ignore[assignment]
+
+    def with_owner(self, given: Filters) -> Filters:
+        own: Filters = {name: value for name in ENTITIES if (value := getattr(self, name)) is not None}
+        return {"AND": [given, own]} if own and given else own or given
+
+
+class OldListBody(Named, ListBody):
+    page: int | None = Field(default=None, ge=1, le=1_000_000)
+    page_size: Annotated[int, Field(ge=1, le=1_000)] | None = None
+
+    def tree(self) -> Filters:
+        return self.with_owner(super().tree())
+
+
+class OldSearchBody(Named, SearchBody):
+    limit: Annotated[int, Field(ge=1, le=1_000)] | None = None
+    filter_memories: bool | None = None
+
+    def tree(self) -> Filters:
+        return self.with_owner(super().tree())
+
+
+class OldAddBody(AddBody):
+    output_format: Literal["v1.0", "v1.1"] | None = None  # type: ignore[assignment]
+    version: Literal["v1", "v2"] | None = None
+    enable_graph: Literal[False] | None = None
 
 
 class UpdateBody(Body):
@@ -195,19 +237,27 @@ async def ping(caller: AnyKey) -> Response:
     return await json_response({"status": "ok", "org_id": "jiyi", "project_id": "default", "version": __version__})
 
 
+async def _add(caller: Caller, body: AddBody) -> dict[str, Any]:
+    return await _api(caller).add(
+        body.messages,
+        metadata=body.metadata,
+        infer=body.infer is not False,
+        timestamp=body.timestamp,
+        expiration_date=body.expiration_date,
+        wait=body.async_mode is not True,
+        **body.entities(),
+    )
+
+
 @router.post("/v3/memories/add/", include_in_schema=False)
 async def add(caller: Writer, body: AddBody) -> Response:
-    return await json_response(
-        await _api(caller).add(
-            body.messages,
-            metadata=body.metadata,
-            infer=body.infer is not False,
-            timestamp=body.timestamp,
-            expiration_date=body.expiration_date,
-            wait=body.async_mode is not True,
-            **body.entities(),
-        )
-    )
+    return await json_response(await _add(caller, body))
+
+
+@router.post("/v1/memories/", include_in_schema=False)
+async def add_old(caller: Writer, body: OldAddBody) -> Response:
+    done = await _add(caller, body)
+    return await json_response(done["results"] if body.output_format == "v1.0" else done)
 
 
 @router.post("/v3/memories/", include_in_schema=False)
@@ -236,6 +286,55 @@ async def search(caller: Reader, body: SearchBody) -> Response:
         rerank=body.rerank is True,
     )
     return await json_response({"results": body.project(found)})
+
+
+async def _list_old(caller: Caller, body: OldListBody) -> Response:
+    """Return a list, or a page if one was asked for."""
+    api, size = _api(caller), body.page_size or 100
+    total, found = await api.get_all(body.tree(), page=body.page or 1, page_size=size, categories=body.categories)
+    results = body.project(found)
+    if body.page is None and body.page_size is None:
+        return await json_response({"results": results} if body.output_format == "v1.1" else results)
+    return await json_response({"count": total, "next": None, "previous": None, "results": results})
+
+
+@router.post("/v2/memories/", include_in_schema=False)
+async def list_v2(
+    caller: Reader, body: OldListBody, page: Page | None = None, page_size: Limit | None = None
+) -> Response:
+    return await _list_old(caller, body.model_copy(update={"page": page, "page_size": page_size}))
+
+
+@router.get("/v1/memories/", include_in_schema=False)
+async def list_v1(
+    caller: Reader,
+    user_id: str | None = None,
+    agent_id: str | None = None,
+    app_id: str | None = None,
+    run_id: str | None = None,
+    page: Page | None = None,
+    page_size: Limit | None = None,
+    output_format: Literal["v1.0", "v1.1"] | None = None,
+) -> Response:
+    owner = {"user_id": user_id, "agent_id": agent_id, "app_id": app_id, "run_id": run_id}
+    body = OldListBody.model_validate({**owner, "page": page, "page_size": page_size, "output_format": output_format})
+    return await _list_old(caller, body)
+
+
+@router.post("/v2/memories/search/", include_in_schema=False)
+@router.post("/v1/memories/search/", include_in_schema=False)
+async def search_old(caller: Reader, body: OldSearchBody) -> Response:
+    """Search, for clients before 2.0."""
+    found = await _api(caller).search(
+        body.query,
+        body.tree(),
+        top_k=body.top_k or body.limit or 20,
+        threshold=body.threshold,
+        categories=body.categories,
+        rerank=body.rerank is True,
+    )
+    results = body.project(found)
+    return await json_response({"results": results} if body.output_format == "v1.1" else results)
 
 
 @router.delete("/v1/memories/", include_in_schema=False)

@@ -7,9 +7,7 @@ from typing import Annotated, Literal
 from fastapi import Query, Response
 from fastapi.responses import StreamingResponse
 
-from ...agents.recall import Conversation
-from ...agents.recall_report import RecallReport, recall_report
-from ...agents.standing import standing_memories
+from ...areas.recalls import RecallReport, standing_memories
 from ...engine import runtime
 from ...keep.verify import VerifyReport
 from ...models import MemoryItem
@@ -60,14 +58,9 @@ async def review(caller: UserReader, limit: Limit = 100) -> Listing[ReviewItem]:
 
 @router.post("/recall", summary="What an agent receives for a message, and why")
 async def recall(caller: UserReader, body: RecallBody) -> RecallReport:
-    conversation = Conversation(
-        memory=caller.memory,
-        user_id=caller.user_id,
-        session_id=body.session_id,
-        agent_id=body.agent_id,
-        private=body.private and body.agent_id is not None,
-    )
-    return await recall_report(conversation, body.said, max_tokens=body.max_tokens, style=body.style)
+    options = body.model_dump(exclude={"said", "private"})
+    private = body.private and (body.agent_id is not None or body.group_id is not None)
+    return await caller.memory.recall(body.said, user_id=caller.user_id, private=private, **options)
 
 
 @router.get("/standing", summary="Wishes and limits of the user that apply to every answer, newest first")
@@ -106,7 +99,7 @@ async def backup(caller: Admin) -> Response:
     folder = await caller.app.uploads.export_folder(None)
     try:
         written = await caller.memory.transfer.backup(folder / "memories")
-        await caller.memory.keys.log("store.backup", by=caller.access.key_id)
+        await caller.memory.keys.log("store.backup", actor=caller.access.key_id)
     except BaseException:
         await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
         raise

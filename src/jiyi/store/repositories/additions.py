@@ -318,6 +318,7 @@ def memory_values(addition: Addition, new: NewMemory) -> Values:
         "created_at": new.created_at or addition.at,
         "updated_at": addition.at,
         **_scope(addition),
+        "session_id": new.session_id or addition.session_id,
     }
     columns = MemoryRow.__table__.columns.keys()
     return own | {name: getattr(new, name) for name in columns if name not in own}

@@ -178,5 +178,5 @@ def statement_row(repeated: RepeatedMessage, text: str, span: Span, rules: Keywo
         sources=(replace(repeated.by, start=span[0], end=span[1]),),
         created_at=row.created_at,
         reason="another statement of the message was changed",
-        index=index_entry(content, summary, row.tags, data, rules),
+        index=index_entry(content, summary, row.tags, data, row.memory_type, rules),
     )

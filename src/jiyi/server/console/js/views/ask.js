@@ -28,7 +28,7 @@ export function showAsk(place, params, signal) {
     }
     if (!result.querySelector(".block")) fill(result, loading());
     try {
-      const report = await api.recall({ said: words, max_tokens: Number(budget.value) }, signal);
+      const report = await api.recall({ said: words, max_tokens: Number(budget.value), explain: true }, signal);
       fill(result, shown(report));
       markOpen(result, here().params.get("open"));
     } catch (error) {

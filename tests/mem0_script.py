@@ -1,0 +1,38 @@
+"""A program with mem0's Python client of a version before 2.0. Takes the address of a server and a key; prints JSON."""
+
+import json
+import sys
+import warnings
+from typing import Any
+
+warnings.simplefilter("ignore")
+from mem0 import MemoryClient  # noqa: E402
+
+
+def results(answer: Any) -> Any:
+    return answer["results"] if isinstance(answer, dict) else answer
+
+
+host, key = sys.argv[1:]
+client: Any = MemoryClient(api_key=key, host=host)
+owner: dict[str, Any] = {"user_id": "mei"}
+said = [{"role": "user", "content": "I'm allergic to peanuts."}, {"role": "assistant", "content": "Noted."}]
+call = {"role": "assistant", "content": None, "tool_calls": [{"id": "1"}]}
+client.add([call, *said], **owner, async_mode=False)
+filters: dict[str, Any] = {"filters": {"AND": [owner]}, "version": "v2"}
+found = results(client.search("What am I allergic to?", **filters))
+listed = results(client.get_all(**filters))
+pages = client.get_all(**filters, page=1, page_size=1)
+first = listed[0]["id"]
+client.update(first, text="我对花生和芝麻过敏。")
+report = {
+    "found": [memory["memory"] for memory in found],
+    "listed": [memory["memory"] for memory in listed],
+    "pages": len(results(pages)),
+    "updated": client.get(first)["memory"],
+    "history": len(client.history(first)),
+    "users": [user["name"] for user in results(client.users())],
+    "deleted": client.delete(first)["message"],
+    "all": client.delete_all(**owner)["message"],
+}
+print(json.dumps(report))
