@@ -87,7 +87,7 @@ ENGLISH = Language(
     ),
     next_claim=r"[,;]? (?:and|but) (?=(?:i|i['’]m|i['’]ve)\b)",
     comma_splice=r"[,;] (?=(?:i|i['’]m|i['’]ve|my|our|we)\b)",
-    main_clause=r"\W*(?:(?:hi|hello|hey|so|well|oh|ok|anyway)\W+)*(?:i|i['’]\w+|my|our|we)\b \w",
+    main_clause=r"\W{0,3}(?:(?:hi|hello|hey|so|well|oh|ok|anyway)\W{1,3}){0,2}(?:i|i['’]\w{1,4}|my|our|we)\b \w",
     text_request=(
         r"(?:^|(?<=[.!?] )|(?<=\n))(?=[^\w\n]{0,9}\w)[^\w\n]{0,9}"
         r"(?:(?:please|pls|plz|kindly|hey|hi|ok|now|can you|could you|would you"
