@@ -9,6 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
+from typing import Any
 
 from pydantic import JsonValue
 
@@ -329,7 +330,7 @@ def _proposed(drafts: Sequence[Draft], said: Mapping[str, NewMessage], context: 
         memory = derived(draft, context, teller_data(by.role, by.speaker, context))
         told_at = max(said[source.message_id].sent_at for source in memory.sources)
         fact = fact_told(memory, context)
-        named = {"ends": draft.ends, "repeats": draft.repeats, "merges": draft.merges}
+        named: Any = {"ends": draft.ends, "repeats": draft.repeats, "merges": draft.merges}
         found.append(Proposed(memory=memory, facts=(fact,) if fact else (), told_at=told_at, **named))
     return found
 
