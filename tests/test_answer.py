@@ -89,7 +89,7 @@ async def test_recalled_text_cannot_leave_its_line(tmp_path: Path) -> None:
 
 async def test_without_a_model_the_error_says_what_to_do(path: Path) -> None:
     async with Memory.open(path, embedder=WordEmbedder()) as memory:
-        with pytest.raises(LlmError, match=r"llm\.model"):
+        with pytest.raises(InvalidInput, match=r"llm\.model"):
             await memory.answer("What must Mei not eat?", user_id="mei")
 
 

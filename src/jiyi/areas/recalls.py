@@ -18,7 +18,7 @@ from pydantic import Field
 
 from .. import threads, validation
 from ..engine import Engine, changed_since, feed_position
-from ..errors import LlmRefused
+from ..errors import InvalidInput
 from ..languages import cue
 from ..languages.words import language as language_of
 from ..models import MOST_FOR_ANSWER, RELEVANT, Answer, Hit, MemoryItem, Page, SearchResult, Value, utc_now
@@ -413,6 +413,6 @@ class Recalls:
 
         limit = validation.whole("limit", limit, highest=MOST_FOR_ANSWER)
         if self._engine.llm is None:
-            raise LlmRefused(NO_MODEL)
+            raise InvalidInput("llm.model", NO_MODEL)
         found = await self.search(question, user_id=user_id, limit=limit, asked_at=asked_at, **filters)
         return await answer(found, self._engine.llm, await self._engine.fence(), user_id=user_id)

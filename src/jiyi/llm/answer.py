@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from ..errors import LlmBadReply, LlmRefused
+from ..errors import InvalidInput, LlmBadReply
 from ..languages.words import prompt_language
 from ..models import Answer, Hit, SearchResult
 from ..text.fence import NOTICES, Fence, quoted, strip_context
@@ -18,7 +18,7 @@ from .json_reply import read_object
 MAX_ANSWER = 4_000  # characters
 MAX_SHOWN = 1_500  # characters of a memory
 LEAST = 0.12  # score; below it a memory comes from nowhere near the question
-NO_MODEL = "answering needs a language model: set llm.model (JIYI_LLM__MODEL); `search` and `context` work without"
+NO_MODEL = "is not set: answering needs a language model (JIYI_LLM__MODEL); `search` and `context` do without"
 
 
 ANSWER: dict[str, Any] = {
@@ -40,9 +40,9 @@ class ProposedAnswer(BaseModel):
 
 
 async def answer(found: SearchResult, llm: LLMClient | None, fence: Fence, *, user_id: str) -> Answer:
-    """Return an answer from what was found. Raise `LlmError` if there is no model or it fails."""
+    """Return an answer from what was found. Raise `InvalidInput` if there is no model, and `LlmError` if it fails."""
     if llm is None:
-        raise LlmRefused(NO_MODEL)
+        raise InvalidInput("llm.model", NO_MODEL)
     hits = [hit for hit in found.hits if hit.relevance_score >= LEAST]
     unknown = Answer(question=found.query, degraded=found.degraded)
     if not hits:

@@ -101,9 +101,10 @@ async def derive(
 
 def wishes(context: Context, settings: ExtractionSettings) -> tuple[str | None, tuple[str, ...]]:
     """Return the instructions and categories for a language model: of the store, of its user, and of the call."""
-    given = (settings, settings.users.get(context.user_id, UserWishes()), context)
-    instructions = "\n".join(one.instructions for one in given if one.instructions)
-    return instructions or None, tuple(dict.fromkeys(name for one in given for name in one.categories))
+    own = settings.users.get(context.user_id, UserWishes())
+    instructions = "\n".join(filter(None, (settings.instructions, own.instructions, context.instructions)))
+    categories = dict.fromkeys((*settings.categories, *own.categories, *context.categories))
+    return instructions or None, tuple(categories)
 
 
 def _stretches(
