@@ -221,6 +221,7 @@ class Memory:
         report = await self._server.ask(
             "POST",
             "/v1/recall",
+            RecallReport,
             params={"user_id": validation.name("user_id", user_id)},
             body={name: value for name, value in options.items() if value != RECALL_DEFAULTS[name]},
             repeatable=True,
