@@ -71,8 +71,8 @@ def candidates(seed: str, number: int) -> Iterator[CandidateMemory]:
     rng = random.Random(seed)
     for text in statements(seed, number):
         yield CandidateMemory(
-            text=text,
-            type=rng.choice(vocabulary.TYPES),
+            content=text,
+            memory_type=rng.choice(vocabulary.TYPES),
             tags=(rng.choice(vocabulary.TAGS),) if rng.random() < 1 / 3 else (),
             occurred_at=NEWEST - timedelta(days=rng.uniform(0, DAYS)),
         )

@@ -99,6 +99,8 @@ PRESETS = """
 
 `measured` is the default: a learned model scores each hit, so that 0.6 means the same for every query and language
 ([evaluation](internals/evaluation.md)). The others are plain formulas; their score is the formula's value.
+With `measured`, `*_weight` and `half_life_days` only choose the candidates; to score by them, choose a formula:
+`JIYI_SEARCH__PRESET=words_and_time`, or `"preset": "words_and_time"` beside the weights in `config.json`.
 
 | preset | score |
 |---|---|

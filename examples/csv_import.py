@@ -15,7 +15,7 @@ EDITED = FIRST.replace("11:30", "12:00") + "desk,Visitors sign in at the desk\n"
 
 
 def rows(text: str) -> list[CandidateMemory]:
-    return [CandidateMemory(text=row["text"], memory_key=row["key"]) for row in csv.DictReader(io.StringIO(text))]
+    return [CandidateMemory(content=row["text"], memory_key=row["key"]) for row in csv.DictReader(io.StringIO(text))]
 
 
 async def main() -> None:

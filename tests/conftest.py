@@ -23,7 +23,7 @@ from browser import browser  # noqa: F401 - a fixture
 from engine_servers import engine_urls  # noqa: F401 - a fixture
 from jiyi import Memory
 from jiyi.embed import BuiltinEmbedder
-from jiyi.read.search import Period
+from jiyi.read.accesses import Period
 from jiyi.settings import Settings, load_settings
 from jiyi.testing import FailingEmbedder, WordEmbedder
 from postgres_server import QUICK, Databases, Server, Unavailable

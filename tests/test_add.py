@@ -182,8 +182,8 @@ async def test_a_message_that_only_calls_tools_is_left_out_and_named(memory: Mem
 
 async def test_candidates_are_stored_as_they_are_worked_out(memory: Memory) -> None:
     candidate = CandidateMemory(
-        text="Mei prefers window seats on long flights",
-        type="preference",
+        content="Mei prefers window seats on long flights",
+        memory_type="preference",
         summary="window seats",
         memory_key="seat",
         importance=0.8,
@@ -210,7 +210,9 @@ async def test_candidates_are_stored_as_they_are_worked_out(memory: Memory) -> N
 
 
 async def test_lists_of_statements_and_candidates_may_be_mixed(memory: Memory) -> None:
-    receipt = await memory.add(["likes tea", {"text": "买票", "type": "task"}], user_id="mei", memory_type="preference")
+    receipt = await memory.add(
+        ["likes tea", {"content": "买票", "memory_type": "task"}], user_id="mei", memory_type="preference"
+    )
     assert [(made.content, made.memory_type) for made in receipt.memories] == [
         ("likes tea", "preference"),
         ("买票", "task"),
@@ -231,21 +233,23 @@ async def test_nothing_is_stored_when_one_of_many_is_bad(memory: Memory) -> None
 
 
 async def test_a_memory_key_of_the_caller_is_unique_per_user(memory: Memory) -> None:
-    await memory.add({"text": "likes tea", "memory_key": "drink"}, user_id="mei")
-    await memory.add({"text": "likes tea", "memory_key": "drink"}, user_id="bo")
+    await memory.add({"content": "likes tea", "memory_key": "drink"}, user_id="mei")
+    await memory.add({"content": "likes tea", "memory_key": "drink"}, user_id="bo")
     with pytest.raises(MemoryKeyTaken, match="'drink'"):
-        await memory.add({"text": "likes coffee", "memory_key": "drink"}, user_id="mei")
+        await memory.add({"content": "likes coffee", "memory_key": "drink"}, user_id="mei")
     with pytest.raises(MemoryKeyTaken, match="'seat'"):
-        await memory.add([{"text": "a", "memory_key": "seat"}, {"text": "b", "memory_key": "seat"}], user_id="mei")
+        await memory.add(
+            [{"content": "a", "memory_key": "seat"}, {"content": "b", "memory_key": "seat"}], user_id="mei"
+        )
     assert [made.content for made in await stored(memory)] == ["likes tea"]
 
 
 async def test_equal_statements_under_different_keys_are_kept_apart(memory: Memory) -> None:
     """Whoever chose a key must find the memory under it, whatever else says the same."""
     await memory.add("likes tea", user_id="mei")
-    made = await memory.add([{"text": "likes tea", "memory_key": key} for key in ("a", "b")], user_id="mei")
+    made = await memory.add([{"content": "likes tea", "memory_key": key} for key in ("a", "b")], user_id="mei")
     assert made.created == 2
-    assert (await memory.add({"text": "likes tea", "memory_key": "a"}, user_id="mei")).created == 0
+    assert (await memory.add({"content": "likes tea", "memory_key": "a"}, user_id="mei")).created == 0
     assert [(await memory.get(key, user_id="mei")).content for key in ("a", "b")] == ["likes tea"] * 2
     await memory.update("a", user_id="mei", content="likes coffee")
     await memory.update("b", user_id="mei", content="likes coffee")
@@ -253,7 +257,7 @@ async def test_equal_statements_under_different_keys_are_kept_apart(memory: Memo
 
 
 async def test_a_candidate_may_be_archived_from_the_start(memory: Memory) -> None:
-    made = (await memory.add({"text": "likes tea", "status": "archived"}, user_id="mei")).memories[0]
+    made = (await memory.add({"content": "likes tea", "status": "archived"}, user_id="mei")).memories[0]
     assert made.status == "archived"
     assert (await memory.search("tea", user_id="mei")).searched == 0
     assert await stored(memory) == []
@@ -272,9 +276,9 @@ async def test_groups_are_counted_for_one_user(memory: Memory) -> None:
 
 async def test_an_id_always_means_the_memory_with_that_id(memory: Memory) -> None:
     """A key that a caller chose cannot put itself in front of another memory."""
-    first = (await memory.add({"text": "likes tea", "memory_key": "drink"}, user_id="mei")).memories[0]
+    first = (await memory.add({"content": "likes tea", "memory_key": "drink"}, user_id="mei")).memories[0]
     with suppress(InvalidInput):  # refusing such a key is as good
-        await memory.add({"text": "likes coffee", "memory_key": first.id}, user_id="mei")
+        await memory.add({"content": "likes coffee", "memory_key": first.id}, user_id="mei")
     assert (await memory.get(first.id, user_id="mei")).content == "likes tea"
     assert (await memory.history(first.id, user_id="mei"))[-1].after["content"] == "likes tea"
     await memory.delete(first.id, user_id="mei")
@@ -337,7 +341,7 @@ async def test_a_statement_of_another_session_is_the_same(memory: Memory) -> Non
 
 async def test_the_same_statement_with_an_end_makes_nothing_new(memory: Memory) -> None:
     """A fact that is known to end is dedupable like any other."""
-    fact = {"text": "the visa is valid", "valid_to": NOW + 30 * DAY}
+    fact = {"content": "the visa is valid", "valid_to": NOW + 30 * DAY}
     await memory.add(fact, user_id="mei")
     assert (await memory.add(fact, user_id="mei")).created == 0
     assert await memory.count(user_id="mei") == 1
@@ -432,13 +436,13 @@ async def test_the_same_key_for_something_else_is_a_conflict(memory: Memory, oth
 
 async def test_the_order_of_keys_is_no_other_request(memory: Memory) -> None:
     first = await memory.add(
-        [{"text": "likes tea", "metadata": {"a": 1, "b": {"c": 2, "d": 3}}}],
+        [{"content": "likes tea", "metadata": {"a": 1, "b": {"c": 2, "d": 3}}}],
         user_id="mei",
         metadata={"x": 1, "y": 2},
         idempotency_key="k1",
     )
     again = await memory.add(
-        [{"metadata": {"b": {"d": 3, "c": 2}, "a": 1}, "text": "likes tea", "tags": []}],
+        [{"metadata": {"b": {"d": 3, "c": 2}, "a": 1}, "content": "likes tea", "tags": []}],
         user_id="mei",
         metadata={"y": 2, "x": 1},
         trust=1.0,
@@ -446,7 +450,7 @@ async def test_the_order_of_keys_is_no_other_request(memory: Memory) -> None:
     )
     assert again == first
     with pytest.raises(IdempotencyConflict):
-        await memory.add([{"text": "likes tea"}], user_id="mei", metadata={"x": 1}, idempotency_key="k1")
+        await memory.add([{"content": "likes tea"}], user_id="mei", metadata={"x": 1}, idempotency_key="k1")
 
 
 async def test_a_setting_of_the_program_is_no_other_request(place: Place) -> None:

@@ -155,7 +155,7 @@ async def test_what_holds_at_a_moment_is_looked_up_in_the_past(memory: Memory) -
     changes = [("lives in Berlin", (2023, 1, 1), (2024, 1, 1)), ("lives in Lisbon", (2024, 1, 1), None)]
     for text, start, end in changes:
         at = {"valid_from": datetime(*start, tzinfo=UTC), "valid_to": end and datetime(*end, tzinfo=UTC)}
-        await memory.add([{"type": "fact", "text": text, **at}], user_id="dana")
+        await memory.add([{"memory_type": "fact", "content": text, **at}], user_id="dana")
     moments = [
         {
             "at": "2023-06-01T00:00:00Z",

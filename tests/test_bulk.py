@@ -8,15 +8,15 @@ from jiyi import InvalidInput, Memory, MemoryKeyTaken, NotFound, VersionConflict
 from support import Place, contents, dump
 
 ROWS = [
-    {"memory_key": "row-1", "text": "The printer is on floor 3", "tags": ["office"], "metadata": {"line": 1}},
-    {"memory_key": "row-2", "text": "The canteen opens at 11:30", "metadata": {"line": 2}},
-    {"memory_key": "row-3", "text": "Parking costs 5 euros a day", "metadata": {"line": 3}},
+    {"memory_key": "row-1", "content": "The printer is on floor 3", "tags": ["office"], "metadata": {"line": 1}},
+    {"memory_key": "row-2", "content": "The canteen opens at 11:30", "metadata": {"line": 2}},
+    {"memory_key": "row-3", "content": "Parking costs 5 euros a day", "metadata": {"line": 3}},
 ]
 EDITED = [
     ROWS[0],
-    {**ROWS[1], "text": "The canteen opens at 12:00"},
+    {**ROWS[1], "content": "The canteen opens at 12:00"},
     {**ROWS[2], "metadata": {"line": 4}},
-    {"memory_key": "row-4", "text": "Visitors sign in at the desk"},
+    {"memory_key": "row-4", "content": "Visitors sign in at the desk"},
 ]
 
 
@@ -56,7 +56,7 @@ async def test_a_taken_key_is_an_error_of_its_own_and_adds_nothing(memory: Memor
 
 
 async def test_of_two_rows_with_one_key_the_last_one_counts_when_updating(memory: Memory) -> None:
-    twice = [{"memory_key": "k", "text": "first"}, {"memory_key": "k", "text": "second"}]
+    twice = [{"memory_key": "k", "content": "first"}, {"memory_key": "k", "content": "second"}]
     await memory.add(twice, user_id="acme", on_conflict="update")
     assert (await memory.get("k", user_id="acme")).content == "second"
     await memory.add([{**one, "memory_key": "j"} for one in twice], user_id="acme", on_conflict="skip")
@@ -65,14 +65,13 @@ async def test_of_two_rows_with_one_key_the_last_one_counts_when_updating(memory
 
 async def test_several_memories_are_changed_or_none(memory: Memory, place: Place) -> None:
     made = (await memory.add(ROWS, user_id="acme")).memories
-    changed = await memory.update_many(
-        [{"memory_id": one.id, "tags": ["seen"], "version": 1} for one in made], user_id="acme", reason="reviewed"
-    )
+    seen = [{"memory_id": one.id, "tags": ["seen"], "expected_version": 1} for one in made]
+    changed = await memory.update_many(seen, user_id="acme", reason="reviewed")
     assert {one.tags for one in changed} == {("seen",)} and {one.version for one in changed} == {2}
     before = dump(place)
     with pytest.raises(VersionConflict):
         await memory.update_many(
-            [{"memory_id": "row-1", "importance": 1.0}, {"memory_id": "row-2", "importance": 1.0, "version": 1}],
+            [{"memory_id": "row-1", "importance": 1}, {"memory_id": "row-2", "importance": 1, "expected_version": 1}],
             user_id="acme",
         )
     with pytest.raises(NotFound):

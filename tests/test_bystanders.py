@@ -40,7 +40,7 @@ AT = MONDAY + 60 * DAY
 async def prepare(memory: Memory, clock: Clock) -> set[str]:
     """Make two groups of everything; return the ids of the second one, messages included."""
     for group, texts in GROUPS.items():
-        await memory.add([{"text": text} for text in texts], user_id="mei", memory_type="fact", session_id=group)
+        await memory.add([{"content": text} for text in texts], user_id="mei", memory_type="fact", session_id=group)
         clock.now += timedelta(hours=1)
     clock.now += 60 * DAY
     assert (await memory.maintenance.compress(user_id="mei")).made == 3
@@ -50,7 +50,7 @@ async def prepare(memory: Memory, clock: Clock) -> set[str]:
             message = {"role": "user", "content": text, "sent_at": AT + day * DAY}
             await memory.add([message], user_id="mei", session_id=f"{group}{day}")
         for text in NOTES[group]:
-            note = {"text": text, "memory_key": text}
+            note = {"content": text, "memory_key": text}
             await memory.add(note, user_id="mei", session_id=f"{group}0", agent_id=group)
             await memory.update(text, user_id="mei", content=f"{text} a lot")
     everything = [item for status in ("active", "archived") for item in await stored(memory, status=status)]
@@ -72,7 +72,7 @@ STEPS: dict[str, Step] = {
         [{"content": "I moved to Oslo.", "sent_at": AT + 9 * DAY}], user_id="mei", session_id="a9"
     ),
     "update": lambda memory: memory.update("keeps bees", user_id="mei", content="keeps hens", tags=["farm"]),
-    "restore": lambda memory: memory.restore("keeps bees", user_id="mei", version=1),
+    "restore": lambda memory: memory.restore("keeps bees", user_id="mei", to_version=1),
     "end": lambda memory: memory.update("likes jasmine tea", user_id="mei", valid_to=AT),
     "undo of one": lambda memory: memory.maintenance.undo("likes jasmine tea", user_id="mei"),
     "undo of a session": lambda memory: memory.maintenance.undo(user_id="mei", session_id="a9"),

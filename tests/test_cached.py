@@ -128,7 +128,7 @@ OTHER_QUESTIONS: list[dict[str, Any]] = [
 async def test_another_question_is_another_question(memory: Memory, path: Path) -> None:
     await memory.add(["likes green tea", "drinks tea", "coffee"], user_id="mei")
     await memory.add(
-        {"text": "tea long ago", "type": "preference", "tags": ["drink"], "occurred_at": LONG_AGO},
+        {"content": "tea long ago", "memory_type": "preference", "tags": ["drink"], "occurred_at": LONG_AGO},
         user_id="mei",
         session_id="s",
         agent_id="a",
@@ -224,7 +224,7 @@ async def test_no_answer_outlives_a_memory_that_expires_or_ends(
     """Also one that is not among the hits: it has a share in the statistics and in the counts."""
     clock = Clock(monkeypatch, datetime(2030, 1, 1, 12, 0, 1, tzinfo=UTC))
     over = clock.now + timedelta(minutes=10)
-    await memory.add([{"text": "tea for now", end: over}, {"text": "likes tea"}], user_id="mei")
+    await memory.add([{"content": "tea for now", end: over}, {"content": "likes tea"}], user_id="mei")
     for seconds, there in ((0, True), (599, True), (1, False), (5, False)):
         clock.now += timedelta(seconds=seconds)
         found = await memory.search("tea", user_id="mei")

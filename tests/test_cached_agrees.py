@@ -87,7 +87,7 @@ class WithAndWithout(RuleBasedStateMachine):
     def add(self, who: str, words: list[str], session: str | None, ago: timedelta, ends: timedelta | None) -> Any:
         at = self.now - 20 * ago
         over = None if ends is None else self.now + ends
-        said = [{"text": text, "occurred_at": at, "valid_from": BEGINNING, "expires_at": over} for text in words]
+        said = [{"content": text, "occurred_at": at, "valid_from": BEGINNING, "expires_at": over} for text in words]
         receipt = self.runner.run(self.memories[who].add(said, user_id="mei", session_id=session, tags=words[:1]))
         return multiple(*(memory.id for memory in receipt.memories))
 

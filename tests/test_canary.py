@@ -109,7 +109,7 @@ async def mark_everything(place: Place, tmp_path: Path, count: int, options: Set
                 await memory.sessions.end(session, user_id="mei")
             elif way == 4:
                 await memory.sessions.add_summary(f"We spoke of {text} at length.", user_id="mei", session_id=session)
-                await memory.add({"text": f"was in {text}", "valid_to": NOW, "memory_key": text}, user_id="mei")
+                await memory.add({"content": f"was in {text}", "valid_to": NOW, "memory_key": text}, user_id="mei")
             elif way == 5:
                 chat = tmp_path / "in" / f"{number}.json"
                 chat.parent.mkdir(exist_ok=True)
@@ -143,7 +143,7 @@ async def compress_marked(place: Place, options: Settings) -> None:
     old = options.model_copy(update={"maintenance": at_once})
     async with Memory.open(place, embedder=WordEmbedder(64), settings=old) as memory:
         for day in range(1, 5):
-            told = {"text": f"Saw {mark(900 + day)} on the hill.", "occurred_at": NOW - timedelta(days=day)}
+            told = {"content": f"Saw {mark(900 + day)} on the hill.", "occurred_at": NOW - timedelta(days=day)}
             await memory.add(told, user_id="mei", memory_type="log")
         plan = await memory.maintenance.compress_plan(user_id="mei")
         logs = tuple(one for one in plan.bundles if one.memory_type == "log")

@@ -174,7 +174,7 @@ MESSAGES = [
     {"role": "assistant", "content": [{"type": "text", "text": "Shall I book a train?"}], "id": "m2"},
     {"role": "assistant", "content": None, "tool_calls": [{"id": "t1"}]},
 ]
-CANDIDATES = [{"type": "task", "text": "Renew the passport", "tags": ["travel"], "memory_key": "护照"}]
+CANDIDATES = [{"memory_type": "task", "content": "Renew the passport", "tags": ["travel"], "memory_key": "护照"}]
 
 
 def test_files_and_stdin_go_in_by_their_format(tmp_path: Path) -> None:
@@ -245,13 +245,13 @@ def test_wrong_input_is_exit_code_2_and_names_what_is_wrong(
 def test_update_history_restore_and_conflicts() -> None:
     memory_id = answer("add", "用户喜欢长回答", "--tag", "style")["memories"][0]["id"]
     changed = answer(
-        "update", memory_id, "--content", "用户喜欢短回答", "--version", 1, "--reason", "更正", "--actor", "mei",
-        "--no-tags", "--metadata", '{"sure": true}', "--valid-to", "2030-01-01T00:00Z",
+        "update", memory_id, "--content", "用户喜欢短回答", "--expected-version", 1, "--reason", "更正",
+        "--actor", "mei", "--no-tags", "--metadata", '{"sure": true}', "--valid-to", "2030-01-01T00:00Z",
     )  # fmt: skip
     assert (changed["version"], changed["tags"], changed["metadata"]) == (2, [], {"sure": True})
     assert changed["valid_to"] == "2030-01-01T00:00:00Z"
     assert answer("update", memory_id, "--valid-to", "none")["valid_to"] is None
-    late = jiyi("update", memory_id, "--content", "x", "--version", 1, code=4)
+    late = jiyi("update", memory_id, "--content", "x", "--expected-version", 1, code=4)
     assert "is at version 3, not 1" in late.stderr
 
     story = jiyi("history", memory_id).stdout
@@ -260,9 +260,9 @@ def test_update_history_restore_and_conflicts() -> None:
     assert "tags" in story and '["style"]' in story
     assert [change["version"] for change in answer("history", memory_id)] == [1, 2, 3]
 
-    assert "用户喜欢长回答" in jiyi("restore", memory_id, "--version", 1, "--reason", "back").stdout
+    assert "用户喜欢长回答" in jiyi("restore", memory_id, "--to-version", 1, "--reason", "back").stdout
     assert answer("get", memory_id)["version"] == 4
-    jiyi("restore", memory_id, "--version", 9, code=2)
+    jiyi("restore", memory_id, "--to-version", 9, code=2)
     jiyi("add", "a", "--idempotency-key", "k")
     assert "error" in jiyi("add", "b", "--idempotency-key", "k", code=4).stderr
 

@@ -168,7 +168,12 @@ def scenario(memory: Plain, folder: Path) -> Iterator[Any]:
     ]
     talk = memory.add(said, session_id="s 1", agent_id="a", group_id="办公室", occurred_at=THEN, **mei)
     yield talk
-    past = {"text": "lives in Rome", "memory_key": "home/rome ☂", "valid_from": THEN, "valid_to": THEN + timedelta(9)}
+    past = {
+        "content": "lives in Rome",
+        "memory_key": "home/rome ☂",
+        "valid_from": THEN,
+        "valid_to": THEN + timedelta(9),
+    }
     yield memory.add(jiyi.CandidateMemory(**past), actor="me", **mei)
     for key in ("k 1", "键"):
         yield memory.add("has a key", idempotency_key=key, **mei)
@@ -212,13 +217,15 @@ def scenario(memory: Plain, folder: Path) -> Iterator[Any]:
     yield memory.relations.list(kept.id, **mei)
     yield [(recall.query, len(recall.memory_ids)) for recall in memory.usage.recalls(**mei)]
 
-    changed = memory.update(kept.id, content="吃鱼", valid_to=THEN + timedelta(10_000), version=1, reason="变了", **mei)
+    changed = memory.update(
+        kept.id, content="吃鱼", valid_to=THEN + timedelta(10_000), expected_version=1, reason="变了", **mei
+    )
     yield changed
     yield memory.update("home/rome ☂", status="archived", expires_at=None, **mei)
     yield memory.list(status="archived", **mei)
     yield memory.update(kept.id, valid_to=None, **mei)
     yield memory.restore(kept.id, **mei)
-    yield memory.restore(kept.id, version=1, actor="me", **mei)
+    yield memory.restore(kept.id, to_version=1, actor="me", **mei)
     yield memory.history(kept.id, **mei)
     yield memory.history("home/rome ☂", **mei)
 
@@ -387,9 +394,9 @@ def test_a_mistake_is_the_same_error_as_in_the_engine(engine: Plain, server: Run
 def test_conflicts_are_told_with_their_versions(own: Plain, face: str) -> None:
     who = f"conflict {face}"
     kept = own.add("likes tea", user_id=who).memories[0]
-    own.update(kept.id, user_id=who, content="likes coffee", version=kept.version)
+    own.update(kept.id, user_id=who, content="likes coffee", expected_version=kept.version)
     with pytest.raises(VersionConflict) as raised:
-        own.update(kept.id, user_id=who, content="likes milk", version=kept.version)
+        own.update(kept.id, user_id=who, content="likes milk", expected_version=kept.version)
     told = raised.value
     assert (told.memory_id, told.expected, told.actual) == (kept.id, kept.version, kept.version + 1)
     own.add("one", user_id=who, idempotency_key="k")
@@ -414,7 +421,7 @@ async def test_what_only_works_next_to_the_store_says_so(server: Running, verb: 
 
 async def test_what_is_not_told_over_a_server_says_so(server: Running) -> None:
     async with Memory.open(server.url) as memory:
-        for refused in (memory.usage.metrics("mei"), memory.keys.create("x", all_users=True, by="me")):
+        for refused in (memory.usage.metrics("mei"), memory.keys.create("x", all_users=True, actor="me")):
             with pytest.raises(AccessDenied):
                 await refused
 
@@ -621,10 +628,10 @@ def test_a_change_with_its_version_is_sent_again_and_done_once(
     kept = own.add("likes tea", user_id=who).memories[0]
     bad = line("lose request", "503", "ok")
     with opened(bad.url, face, retry_timeout_s=60) as memory:
-        assert memory.update(kept.id, user_id=who, content="likes coffee", version=1).version == 2
+        assert memory.update(kept.id, user_id=who, content="likes coffee", expected_version=1).version == 2
         bad.script = ["lose answer", "ok"]
         with pytest.raises(VersionConflict) as raised:  # it was done, and is not done twice
-            memory.update(kept.id, user_id=who, content="likes milk", version=2)
+            memory.update(kept.id, user_id=who, content="likes milk", expected_version=2)
         assert raised.value.actual == 3 and own.get(kept.id, user_id=who).content == "likes milk"
 
 

@@ -236,7 +236,7 @@ async def test_a_source_that_is_taken_back_leaves_what_was_compressed_out_of_it(
     assert (await keeper.maintenance.compress(user_id="mei")).made == 2
     [others] = [item.content for item in await stored(keeper) if "蜘蛛" in item.content]
     clock.now += DAY
-    await keeper.maintenance.undo(actor="crawler", user_id="mei")
+    await keeper.maintenance.undo(source_actor="crawler", user_id="mei")
     assert {item.content for item in await stored(keeper)} == {*REPAIRS[:2], others}
 
 
@@ -252,7 +252,7 @@ async def test_only_what_a_compressed_memory_refines_is_a_part_of_it(keeper: Mem
         await keeper.relations.add(made.id, other, "supports", user_id="mei")
     clock.now += DAY
     await keeper.delete(gone, user_id="mei")
-    await keeper.maintenance.undo(actor="crawler", user_id="mei")
+    await keeper.maintenance.undo(source_actor="crawler", user_id="mei")
     assert (await keeper.get(made.id, user_id="mei")).status == "active"
     plan = await keeper.maintenance.undo_plan(made.id, user_id="mei")
     assert {step.memory_id for step in plan.steps} == {made.id, *repairs}
@@ -290,7 +290,7 @@ async def test_undo_restores_the_parts_only_whatever_else_happened_at_that_momen
 async def test_what_is_used_important_named_or_pinned_stays(keeper: Memory, clock: Clock) -> None:
     await tell(keeper, *REPAIRS, importance=0.95)
     await keeper.add(
-        [{"text": f"Setting {at} of router Fritz is {at}00", "memory_key": f"router-{at}"} for at in range(4)],
+        [{"content": f"Setting {at} of router Fritz is {at}00", "memory_key": f"router-{at}"} for at in range(4)],
         user_id="mei",
     )
     await tell(keeper, *(f"To deploy {at}, run script {at}" for at in range(4)), memory_type="skill")

@@ -122,7 +122,7 @@ def test_nothing_stored_nothing_matched_and_out_of_reach_look_different(
 
 
 def test_filters_and_paging(visiting: Visiting, server: Server, user: str) -> None:
-    drafts = [{"text": f"Note number {at}", "tags": ["even"] if at % 2 == 0 else []} for at in range(60)]
+    drafts = [{"content": f"Note number {at}", "tags": ["even"] if at % 2 == 0 else []} for at in range(60)]
     server.call("POST", "memories", {"candidates": drafts, "wait": True}, user_id=user)
     server.add(user, "buy oat milk", memory_type="task")
     with visiting() as visitor:

@@ -142,7 +142,7 @@ def test_adding_says_what_ended_and_deleting_what_holds_again(browser: Browser, 
 
 def test_the_review_queue_by_mouse_and_keyboard(browser: Browser, server: Server) -> None:
     drafts: list[dict[str, Any]] = [
-        {"text": f"Guess number {at}", "confidence": 0.3 + at / 100, "data": {}} for at in range(4)
+        {"content": f"Guess number {at}", "confidence": 0.3 + at / 100, "data": {}} for at in range(4)
     ]
     made = server.call("POST", "memories", {"candidates": drafts, "wait": True}, user_id="doubt")["memories"]
     with visit(browser, server, "doubt") as visitor:

@@ -122,6 +122,13 @@ def test_bullets_are_the_best_six_in_their_order(language: Language, title: str)
     assert len(lines) == 3 + 6 + 1
 
 
+@pytest.mark.parametrize(("language", "mark"), [("zh", "(可能相关)"), ("en", "(possibly related)")])
+def test_weak_bullets_are_marked(language: Language, mark: str) -> None:
+    strong, weak = item("Moved to Berlin"), item("Runs every morning")
+    lines = render(strong, weak, style="bullets", language=language, weak={weak.id}).splitlines()
+    assert lines[3:5] == ['- "Moved to Berlin"', f'- "Runs every morning" {mark}']
+
+
 @pytest.mark.parametrize(
     ("memory", "line"),
     [
@@ -302,7 +309,7 @@ async def test_facts_of_other_speakers_have_their_name(extracting_memory: Memory
     """By "I" everybody means himself: without a name the notes would say that the user lives in Rome."""
     memory = extracting_memory
     await memory.add([{"role": "user", "name": "Carl", "content": "I live in Rome."}], user_id="mei")
-    await memory.add(CandidateMemory(text="I live in Paris.", data={"role": "assistant"}), user_id="mei")
+    await memory.add(CandidateMemory(content="I live in Paris.", data={"role": "assistant"}), user_id="mei")
     await memory.add([{"role": "user", "content": "I live in Berlin."}], user_id="mei")
     found = (await memory.list(user_id="mei")).items
     block = render(*found, max_tokens=400)

@@ -74,9 +74,9 @@ async def test_a_deleted_statement_can_be_made_again(memory: Memory) -> None:
 
 
 async def test_a_deleted_memorys_key_is_free(memory: Memory) -> None:
-    await memory.add({"text": SECRET, "memory_key": "k"}, user_id="mei")
+    await memory.add({"content": SECRET, "memory_key": "k"}, user_id="mei")
     await memory.delete("k", user_id="mei")
-    assert (await memory.add({"text": "other", "memory_key": "k"}, user_id="mei")).created == 1
+    assert (await memory.add({"content": "other", "memory_key": "k"}, user_id="mei")).created == 1
 
 
 # -- a whole user ---------------------------------------------------------------------------------------------------

@@ -20,8 +20,8 @@ REPAIRS = (
 
 async def test_a_profile_loses_the_line_that_is_deleted_and_its_history(memory: Memory, place: str | Path) -> None:
     written = "Mei lives in Berlin.\nMei likes green tea."
-    profile = (await memory.add({"text": written, "type": "profile"}, user_id="mei")).memories[0]
-    other = (await memory.add({"text": "Tom drives a tram.", "type": "profile"}, user_id="mei")).memories[0]
+    profile = (await memory.add({"content": written, "memory_type": "profile"}, user_id="mei")).memories[0]
+    other = (await memory.add({"content": "Tom drives a tram.", "memory_type": "profile"}, user_id="mei")).memories[0]
     fact = (await memory.add("Mei lives in Berlin.", user_id="mei")).memories[0]
     assert (await memory.search("Berlin", user_id="mei")).total_found >= 2
     done = await memory.delete(fact.id, user_id="mei")

@@ -97,7 +97,7 @@ async def test_a_stand_in_goes_and_those_it_stood_for_speak_again(memory: Memory
 async def plant(memory: Memory, stand_in: NewMemory, members: list[str]) -> None:
 
     archive = Change(values={"status": "archived"}, action="archive", actor="jiyi", reason=None, at=NOW)
-    entry = index_entry(stand_in.content, stand_in.summary, (), {}, RULES)
+    entry = index_entry(stand_in.content, stand_in.summary, (), {}, "fact", RULES)
 
     await memory._engine.store.additions.save(
         Addition(

@@ -327,7 +327,7 @@ async def test_compression_that_began_before_saves_nothing(
     settings = load_settings(extraction={"enabled": False}, maintenance={"compress_after_days": 0})
     async with Memory.open(place, settings=settings, embedder=embedder) as memory:
         for day in range(1, 5):
-            told = {"text": f"Saw heron {day} on the hill.", "occurred_at": NOW - timedelta(days=day)}
+            told = {"content": f"Saw heron {day} on the hill.", "occurred_at": NOW - timedelta(days=day)}
             await memory.add(told, user_id="mei", memory_type="log")
         plan = await memory.maintenance.compress_plan(user_id="mei")
         assert plan.bundles

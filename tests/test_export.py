@@ -41,7 +41,7 @@ async def fill(memory: Memory) -> None:
     """Something of everything."""
     await memory.add(CHAT, user_id="mei", session_id="s", idempotency_key="k", metadata={"z": 1, "a": [1.5, None]})
     await memory.add("I moved to Paris", user_id="mei", agent_id="a", group_id="g", occurred_at=LONG_AGO)
-    await memory.add({"text": "old news", "memory_key": "news", "valid_to": NOW - DAY}, user_id="mei", tags=["旧"])
+    await memory.add({"content": "old news", "memory_key": "news", "valid_to": NOW - DAY}, user_id="mei", tags=["旧"])
     made = (await memory.add("likes coffee", user_id="mei", expires_at=NOW + DAY)).memories[0]
     await memory.update(made.id, user_id="mei", content="likes 咖啡", reason="translated", tags=["drink"])
     await memory.update(made.id, user_id="mei", status="archived")
@@ -157,7 +157,7 @@ async def test_into_a_store_that_knows_some_of_it(tmp_path: Path, some_export: b
     (tmp_path / "a.jsonl").write_bytes(some_export)
     async with opened(tmp_path / "b.db") as memory:
         await memory.add(CHAT, user_id="mei", session_id="s")
-        await memory.add({"text": "something else", "memory_key": "news"}, user_id="mei")
+        await memory.add({"content": "something else", "memory_key": "news"}, user_id="mei")
         before = {item.id: item for item in await stored(memory)}
         report = await memory.transfer.import_memories(tmp_path / "a.jsonl")
         after = {item.id: item for item in await stored(memory)}
@@ -261,7 +261,7 @@ async def test_packed_is_the_same(path: Path, memory: Memory, tmp_path: Path, so
 
 async def test_markdown_is_for_people_and_can_be_taken_in(memory: Memory, tmp_path: Path) -> None:
     await memory.add("我对花生\n过敏", user_id="mei", tags=["吃 的"], occurred_at=LONG_AGO)
-    await memory.add({"text": "likes tea (green)", "type": "preference"}, user_id="mei", occurred_at=LONG_AGO)
+    await memory.add({"content": "likes tea (green)", "memory_type": "preference"}, user_id="mei", occurred_at=LONG_AGO)
     done = await memory.transfer.export(tmp_path / "mei.md", user_id="mei", format="markdown")
     assert done.records == {"fact": 1, "preference": 1}
     text = (tmp_path / "mei.md").read_text(encoding="utf-8")
@@ -379,7 +379,7 @@ async def test_imports_are_checked_like_add(memory: Memory, tmp_path: Path, some
     with pytest.raises(InvalidInput, match="NUL"):
         await memory.add("x", user_id="mei", metadata={"a\x00": 1})
     with pytest.raises(InvalidInput, match=r"data\.speaker"):
-        await memory.add({"text": "x", "data": {"speaker": 5}}, user_id="mei")
+        await memory.add({"content": "x", "data": {"speaker": 5}}, user_id="mei")
 
 
 def vector_text(vector: list[float]) -> str:

@@ -528,16 +528,40 @@ async def test_a_lost_index_is_brought_back_from_the_files(tmp_path: Path, folde
     async with open_at(tmp_path / "one.db", folder) as memory:
         await memory.add("喝绿茶", user_id="mei", memory_type="preference", importance=0.8, tags=["饮食"])
         await memory.add("has a cat", user_id="mei", agent_id="a 1", session_id="s")
+        data = {"category": "design", "key": "color_scheme", "value": "blue -->", "备注": ["a b", {"c=d": None}]}
+        given = {"memory_type": "preference", "content": "用户偏好使用蓝色配色方案", "structured_data": data}
+        await memory.add(given, user_id="mei", metadata={"project": "凤凰 <1>"})
         await sync(memory)
         before = await known(memory)
+        assert before["用户偏好使用蓝色配色方案"].data == data
         texts = note(folder).read_bytes()
     async with open_at(tmp_path / "two.db", folder) as memory:
         await sync(memory)
         after = await known(memory)
         assert note(folder).read_bytes() == texts
     for content, item in before.items():
-        for name in ("id", "memory_type", "importance", "tags", "agent_id", "session_id"):
+        for name in ("id", "memory_type", "importance", "tags", "agent_id", "session_id", "data", "metadata"):
             assert getattr(after[content], name) == getattr(item, name)
+
+
+@pytest.mark.parametrize(
+    ("heading", "text"), [("## Project Phoenix", "the launch is on May 7"), ("## 凤凰项目", "五月七日上线")]
+)
+async def test_a_bullet_below_a_heading_of_ones_own_is_a_memory(
+    heading: str, text: str, memory: Memory, folder: Path
+) -> None:
+    await memory.add("has a cat", user_id="mei")
+    await sync(memory)
+    with note(folder).open("a", encoding="utf-8") as file:
+        file.write(f"\n{heading}\n\nprose\n\n- {text}\n")
+    assert actions(await sync(memory)) == ["create"]
+    item = (await known(memory))[text]
+    assert item.memory_type == "fact"
+    written = note(folder).read_text(encoding="utf-8")
+    assert f"{heading}\n\nprose\n\n- {text} <!-- jiyi:{item.id} -->\n" in written
+    edit(note(folder), (text, f"{text}!"))
+    assert actions(await sync(memory)) == ["update"]
+    assert actions(await sync(memory)) == []
 
 
 async def test_what_is_erased_goes_from_the_files_too(memory: Memory, folder: Path) -> None:

@@ -253,7 +253,7 @@ async def test_restoring_an_expected_version_is_one_step(memory: Memory) -> None
     await memory.update(made.id, user_id="mei", content="I like coffee")
     with pytest.raises(VersionConflict):
         await memory.restore(made.id, user_id="mei", expected_version=1)
-    tried = [memory.restore(made.id, user_id="mei", version=1, expected_version=2) for _ in range(5)]
+    tried = [memory.restore(made.id, user_id="mei", to_version=1, expected_version=2) for _ in range(5)]
     done = await asyncio.gather(*tried, return_exceptions=True)
     assert sum(not isinstance(one, Exception) for one in done) == 1
 

@@ -74,7 +74,7 @@ async def test_a_changed_memory_is_found_by_its_new_words_only(memory: Memory, t
 
 
 async def test_a_summary_of_the_callers_own_outlives_a_change_of_content(memory: Memory) -> None:
-    made = (await memory.add({"text": "likes tea", "summary": "a habit"}, user_id="mei")).memories[0]
+    made = (await memory.add({"content": "likes tea", "summary": "a habit"}, user_id="mei")).memories[0]
     assert (await memory.update(made.id, user_id="mei", content="likes coffee")).summary == "a habit"
 
 
@@ -87,9 +87,9 @@ async def test_the_type_brings_its_layer(memory: Memory, tea: MemoryItem) -> Non
 
 
 async def test_only_the_named_version_is_changed(memory: Memory, tea: MemoryItem) -> None:
-    await memory.update(tea.id, user_id="mei", version=1, importance=0.1)
+    await memory.update(tea.id, user_id="mei", expected_version=1, importance=0.1)
     with pytest.raises(VersionConflict) as conflict:
-        await memory.update(tea.id, user_id="mei", version=1, importance=0.2)
+        await memory.update(tea.id, user_id="mei", expected_version=1, importance=0.2)
     assert (conflict.value.memory_id, conflict.value.expected, conflict.value.actual) == (tea.id, 1, 2)
     assert (await memory.get(tea.id, user_id="mei")).importance == 0.1
     assert len(await memory.history(tea.id, user_id="mei")) == 2
@@ -102,7 +102,9 @@ async def test_concurrent_counters_lose_nothing(memory: Memory, tea: MemoryItem)
         while True:
             now = await memory.get(tea.id, user_id="mei")
             try:
-                await memory.update(tea.id, user_id="mei", version=now.version, metadata={"n": now.metadata["n"] + 1})
+                await memory.update(
+                    tea.id, user_id="mei", expected_version=now.version, metadata={"n": now.metadata["n"] + 1}
+                )
                 return
             except VersionConflict:
                 continue
@@ -183,7 +185,7 @@ async def test_restore_goes_back_one_change_or_to_a_version(memory: Memory, tea:
     await memory.update(tea.id, user_id="mei", content="likes coffee")
     await memory.update(tea.id, user_id="mei", content="likes water")
     assert (await memory.restore(tea.id, user_id="mei")).content == "likes coffee"
-    assert (await memory.restore(tea.id, user_id="mei", version=1)).content == "likes tea"
+    assert (await memory.restore(tea.id, user_id="mei", to_version=1)).content == "likes tea"
     changes = await memory.history(tea.id, user_id="mei")
     assert [change.action for change in changes] == ["add", "update", "update", "restore", "restore"]
     assert [change.reason for change in changes[3:]] == ["back to version 2", "back to version 1"]
@@ -195,13 +197,13 @@ async def test_restore_goes_back_one_change_or_to_a_version(memory: Memory, tea:
 async def test_there_is_no_way_back_to_the_present_or_the_future(memory: Memory, tea: MemoryItem, version: int) -> None:
     await memory.update(tea.id, user_id="mei", content="likes coffee")
     with pytest.raises(InvalidInput, match=f"is at version 2 and cannot go back to {version}"):
-        await memory.restore(tea.id, user_id="mei", version=version)
+        await memory.restore(tea.id, user_id="mei", to_version=version)
 
 
 async def test_a_memory_that_never_changed_cannot_be_restored(memory: Memory, tea: MemoryItem) -> None:
     with pytest.raises(InvalidInput) as refused:
         await memory.restore(tea.id, user_id="mei")
-    assert refused.value.argument == "version"
+    assert refused.value.argument == "to_version"
 
 
 async def test_a_restore_never_makes_a_second_memory_of_the_same_text(memory: Memory, tea: MemoryItem) -> None:
@@ -238,7 +240,7 @@ async def test_a_changed_statement_can_be_said_again(memory: Memory, tea: Memory
 
 
 async def test_memories_are_changed_by_key_too(memory: Memory) -> None:
-    await memory.add({"text": "likes tea", "memory_key": "drink"}, user_id="mei")
+    await memory.add({"content": "likes tea", "memory_key": "drink"}, user_id="mei")
     assert (await memory.update("drink", user_id="mei", content="likes coffee")).content == "likes coffee"
     assert len(await memory.history("drink", user_id="mei")) == 2
     assert (await memory.restore("drink", user_id="mei")).content == "likes tea"

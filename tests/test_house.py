@@ -32,6 +32,7 @@ LAYERS: list[set[str]] = [
     {"validation", "settings", "metrics"},
     {"scope", "synonyms", "keys", "http_client", "http_server", "http_protocol"},
     {"embed", "llm", "cache"},
+    {"reader"},
     {"store"},
     {"index"},
     {"engines"},

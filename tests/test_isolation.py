@@ -17,10 +17,10 @@ BY_ID: dict[str, Verb] = {
     "get": lambda memory, user_id, memory_id: memory.get(memory_id, user_id=user_id),
     "update": lambda memory, user_id, memory_id: memory.update(memory_id, user_id=user_id, content="mine now"),
     "update a version": lambda memory, user_id, memory_id: memory.update(
-        memory_id, user_id=user_id, version=1, importance=0.1
+        memory_id, user_id=user_id, expected_version=1, importance=0.1
     ),
     "restore": lambda memory, user_id, memory_id: memory.restore(memory_id, user_id=user_id),
-    "restore a version": lambda memory, user_id, memory_id: memory.restore(memory_id, user_id=user_id, version=1),
+    "restore a version": lambda memory, user_id, memory_id: memory.restore(memory_id, user_id=user_id, to_version=1),
     "delete": lambda memory, user_id, memory_id: memory.delete(memory_id, user_id=user_id),
     "history": lambda memory, user_id, memory_id: memory.history(memory_id, user_id=user_id),
 }
@@ -29,7 +29,7 @@ BY_ID: dict[str, Verb] = {
 @pytest.mark.parametrize("verb", BY_ID.values(), ids=BY_ID)
 async def test_another_users_memory_is_as_if_it_did_not_exist(memory: Memory, place: Place, verb: Verb) -> None:
     """By id and by key, the error is the one that an invented id gets, letter for letter but for the id."""
-    made = (await memory.add({"text": "likes tea", "memory_key": "drink"}, user_id="mei")).memories[0]
+    made = (await memory.add({"content": "likes tea", "memory_key": "drink"}, user_id="mei")).memories[0]
     await memory.update(made.id, user_id="mei", content="likes green tea")
     await memory.add("plays chess", user_id="bo")
     before = dump(place)
@@ -79,7 +79,7 @@ async def test_any_name_works_in_every_verb(memory: Memory) -> None:
 async def use_name(memory: Memory, user_id: str) -> None:
     await memory.add("likes tea", user_id="somebody else", session_id=user_id)
     receipt = await memory.add(
-        {"text": "likes tea", "memory_key": user_id},
+        {"content": "likes tea", "memory_key": user_id},
         user_id=user_id,
         session_id=user_id,
         agent_id=user_id,
@@ -93,7 +93,7 @@ async def use_name(memory: Memory, user_id: str) -> None:
     assert [kept.id for kept in await stored(memory, user_id, **scope)] == [made.id]
     assert (await memory.get(user_id, user_id=user_id)).id == made.id
     assert [kept.id for kept in await memory.get_many([user_id], user_id=user_id)] == [made.id]
-    await memory.update(user_id, user_id=user_id, content="likes coffee", version=1, actor=user_id)
+    await memory.update(user_id, user_id=user_id, content="likes coffee", expected_version=1, actor=user_id)
     assert (await memory.restore(user_id, user_id=user_id)).content == "likes tea"
     assert [change.actor for change in await memory.history(user_id, user_id=user_id)][:2] == [user_id, user_id]
     assert (await memory.stats(user_id)).memories == 1

@@ -68,8 +68,8 @@ async def test_a_memory_names_its_messages_word_for_word(memory: Memory) -> None
 async def test_the_timeline_goes_page_by_page_through_what_was_valid(memory: Memory) -> None:
     for year in range(2015, 2020):
         start, end = datetime(year, 1, 1, tzinfo=UTC), datetime(year + 1, 1, 1, tzinfo=UTC)
-        await memory.add({"text": f"lived in place {year}", "valid_from": start, "valid_to": end}, user_id="mei")
-    await memory.add({"text": "before the epoch", "valid_from": datetime(1950, 1, 1, tzinfo=UTC)}, user_id="mei")
+        await memory.add({"content": f"lived in place {year}", "valid_from": start, "valid_to": end}, user_id="mei")
+    await memory.add({"content": "before the epoch", "valid_from": datetime(1950, 1, 1, tzinfo=UTC)}, user_id="mei")
     await memory.add(Message(text="said"), user_id="mei")
     seen: list[str] = []
     cursor = None

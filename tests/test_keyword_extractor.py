@@ -12,8 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jiyi import InvalidInput, Memory
-from jiyi.keywords import TYPE_WEIGHT, TYPE_WORDS, KeywordExtractor
+from jiyi.keywords import TYPE_WEIGHT, KeywordExtractor
+from jiyi.languages.en.words import TYPE_KEYWORDS as ENGLISH
 from jiyi.languages.words import normalise
+from jiyi.languages.zh.words import TYPE_KEYWORDS as CHINESE
 
 TEXTS = [
     ("用户对花生过敏，只吃素食", "花生"),
@@ -52,13 +54,36 @@ async def test_tags_are_kept_at_full_weight_and_never_cut() -> None:
     assert more[:3] == found and "花生" in dict(more)
 
 
-@pytest.mark.parametrize("memory_type", [name for name, (chinese, _) in TYPE_WORDS.items() if chinese])
+@pytest.mark.parametrize("memory_type", CHINESE)
 async def test_a_type_lends_its_words_in_the_language_of_the_text(memory_type: str) -> None:
-    chinese, english = TYPE_WORDS[memory_type]
-    for text, words in (("花生", chinese), ("peanuts", english)):
+    for text, words in (("花生", CHINESE[memory_type]), ("peanuts", ENGLISH[memory_type])):
         found = dict(await KeywordExtractor().extract_keywords(text, memory_type=memory_type))
         assert {word: found[word] for word in words} == dict.fromkeys(words, TYPE_WEIGHT)
     assert await KeywordExtractor().extract_keywords("花生", memory_type="自定义") == [("花生", 1.0)]
+
+
+async def test_a_stored_memory_has_the_words_of_its_type(memory: Memory) -> None:
+    given = [
+        {"type": "skill", "text": "部署流程：先打包再上传"},
+        {"type": "config", "text": "MySQL listens on port 3307"},
+        {"type": "preference", "text": "用户偏好使用蓝色配色方案"},
+    ]
+    await memory.add(given, user_id="mei")
+    held = {item.memory_type: item for item in await memory.list(user_id="mei")}
+    assert "技能" in held["skill"].keywords and "部署" in held["skill"].keywords
+    assert {"config", "configuration", "mysql"} <= set(held["config"].keywords)
+    assert "偏好" in held["preference"].keywords
+    found = await memory.search("x", user_id="mei", keywords=["技能"], search_mode="keyword")
+    assert [hit.memory_type for hit in found] == ["skill"]
+    changed = await memory.update(held["config"].id, user_id="mei", memory_type="skill")
+    assert "skill" in changed.keywords and "config" not in changed.keywords
+
+
+async def test_a_word_that_has_synonyms_is_one_word() -> None:
+    found = dict(await KeywordExtractor().extract_keywords("我每天早上喝一杯拿铁", memory_type="preference"))
+    assert max(found, key=lambda word: found[word]) == "拿铁" and "铁" not in found
+    assert "latte" in (await KeywordExtractor().expand_keywords(["拿铁"]))["synonyms"]
+    assert "铁路局" in dict(await KeywordExtractor().extract_keywords("拿铁路局的票"))
 
 
 async def test_a_summary_says_what_the_content_is_about() -> None:

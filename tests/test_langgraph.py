@@ -358,7 +358,7 @@ def test_an_overwritten_item_keeps_its_history_and_a_deleted_one_is_gone(path: P
         changes = memory.history(last.id, user_id="mei")
         assert [change.after["content"] for change in changes] == ["tea", "coffee", "coffee"]
         assert {change.actor for change in changes} == {"langgraph"}
-        memory.restore(last.id, user_id="mei", version=1)
+        memory.restore(last.id, user_id="mei", to_version=1)
         assert store.get(("drinks",), "favourite").value == {"text": "tea"}  # type: ignore[union-attr]
         store.delete(("drinks",), "favourite")
         store.delete(("drinks",), "favourite")

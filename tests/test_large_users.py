@@ -75,7 +75,7 @@ async def test_a_write_and_the_search_after_it_cost_the_same_for_a_large_user(
     spent: dict[str, dict[str, tuple[int, int]]] = {}
     async with Memory.open(path, embedder=WordEmbedder()) as memory:
         for user, number in (("few", FEW), ("many", MANY)):
-            things = [{"text": text(at), "memory_key": f"thing-{at}"} for at in range(number)]
+            things = [{"content": text(at), "memory_key": f"thing-{at}"} for at in range(number)]
             await memory.add(things, user_id=user)
             await memory.search("Where is it?", user_id=user)
             for name, write in WRITES.items():

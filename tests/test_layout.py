@@ -22,7 +22,7 @@ from test_house import ROOT, imports, trees
 # A part may import those to its right.
 ORDER = (
     *("cli", "server", "agents", "compat", "sync", "testing", "memory", "local_backend", "client", "areas", "runtime"),
-    *("keep", "files", "transfer", "write", "read", "engines", "index", "store", "embed", "reader", "llm"),
+    *("keep", "files", "transfer", "write", "read", "engines", "index", "store", "reader", "embed", "llm"),
     *("requests", "area_requests", "scope", "models", "settings", "memory_types", "languages", "core", "errors"),
 )
 RANK = {part: rank for rank, part in enumerate(ORDER)}
@@ -104,9 +104,9 @@ FULL_FOLDERS: dict[str, int] = {
     ".": 29,
     "agents": 19,
     "cli": 21,
-    "read": 15,
+    "read": 17,
     "server": 20,
-    "write": 27,
+    "write": 28,
 }
 SHARED_NAMES: dict[str, int] = {
     "agents.py": 2,

@@ -29,9 +29,9 @@ def opened(path: Path, **more: Any) -> Memory:
 async def test_times_of_a_memory_begin_with_a_moment_and_end_before_it(path: Path) -> None:
     with Clock(MONDAY) as clock:
         async with opened(path) as memory:
-            await memory.add({"text": "expires", "expires_at": MONDAY + DAY}, user_id="mei")
-            await memory.add({"text": "ends", "valid_to": MONDAY + DAY}, user_id="mei")
-            await memory.add({"text": "begins", "valid_from": MONDAY}, user_id="mei", occurred_at=MONDAY)
+            await memory.add({"content": "expires", "expires_at": MONDAY + DAY}, user_id="mei")
+            await memory.add({"content": "ends", "valid_to": MONDAY + DAY}, user_id="mei")
+            await memory.add({"content": "begins", "valid_from": MONDAY}, user_id="mei", occurred_at=MONDAY)
             assert {one.content for one in await stored(memory)} == {"expires", "ends", "begins"}
             for moment, held in ((MONDAY, 1), (MONDAY - SECOND, 0)):
                 found = await memory.list(user_id="mei", as_of=moment)

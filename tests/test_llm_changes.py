@@ -52,7 +52,7 @@ async def test_a_model_ends_what_no_longer_holds(tmp_path: Path) -> None:
         ]
         assert (await memory.get(old, user_id="mei")).superseded_by == new
     asked = [request.user for request in model.requests if request.task == "memories"]
-    assert "[K1] (2025-02-03) Mei works on the respiratory ward." in asked[1] and "[K1]" not in asked[0]
+    assert "[K1] (2025-02-03, Mei) Mei works on the respiratory ward." in asked[1] and "[K1]" not in asked[0]
 
 
 async def test_a_statement_is_read_in_the_model_s_words_and_only_as_far_as_it_holds(tmp_path: Path) -> None:
@@ -68,6 +68,9 @@ async def test_a_statement_is_read_in_the_model_s_words_and_only_as_far_as_it_ho
                 8.0 - len(one.text) / 10 if "ward" in one.text or "team" in one.text else -8.0 for one in candidates
             ]
 
+        def replaced(self, newer: Any, older: Any) -> list[float]:
+            return [-8.0 for _ in older]
+
         def clear(self) -> None: ...
 
     line = "I'm on the respiratory ward, and Kim leads our team."
@@ -81,7 +84,8 @@ async def test_a_statement_is_read_in_the_model_s_words_and_only_as_far_as_it_ho
         second = {"role": "user", "name": "Mei", "content": LINES[1], "sent_at": AT + timedelta(days=30)}
         await memory.add([second], user_id="mei", session_id="s1", wait=True)
         found = await memory.search("Which ward is Mei on, and which team?", user_id="mei")
-        assert all("respiratory" not in hit.content for hit in found.hits)
+        assert line not in [hit.content for hit in found.hits]
+        assert all("respiratory" not in hit.content for hit in found.hits if hit.relevant)
 
 
 async def test_messages_in_which_a_model_found_nothing_rank_lower(tmp_path: Path) -> None:

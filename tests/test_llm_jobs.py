@@ -189,7 +189,7 @@ async def test_what_belongs_together_is_merged_and_can_be_taken_apart(server: Fa
         last = (await memory.history(old.id, user_id="mei"))[-1]
         assert (last.action, last.actor) == ("merge", "jiyi")
         assert "as I see it" in str(last.reason) and "en/judge@" in str(last.reason)
-        await memory.restore(old.id, user_id="mei", version=1)
+        await memory.restore(old.id, user_id="mei", to_version=1)
         assert await facts(memory) == [OLD]
 
 

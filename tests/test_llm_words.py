@@ -102,7 +102,7 @@ RULES = KeywordRules(most=5, lightest=0.3)
 
 
 def keywords(data: dict[str, Any], content: str = "Mei moved to Berlin with her cat.") -> dict[str, tuple[float, str]]:
-    entry = index_entry(content, content, ("Home",), data, RULES)
+    entry = index_entry(content, content, ("Home",), data, "fact", RULES)
     return {word: (weight, source) for word, weight, source in entry.keywords}
 
 

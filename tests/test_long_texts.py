@@ -100,7 +100,7 @@ async def test_many_long_messages_are_all_stored(memory: Memory) -> None:
 
 async def test_many_changes_at_once_are_bounded(memory: Memory) -> None:
     many = [f"We sold the thing number {number} and cancelled the plan {number}." for number in range(1500)]
-    receipt = await bounded(memory.add([{"text": one} for one in many], user_id="mei"))
+    receipt = await bounded(memory.add([{"content": one} for one in many], user_id="mei"))
     assert receipt.created == len(many)
 
 

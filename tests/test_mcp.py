@@ -279,8 +279,10 @@ async def test_profile_and_recent_memories_are_resources(memory: Memory) -> None
 
         assert await read("jiyi://profile") == "Nothing is stored yet."
         assert await read("jiyi://recent") == "Nothing is stored yet."
-        await memory.add({"text": "likes green tea", "type": "preference", "memory_key": "茶 / 1"}, user_id="mei")
-        await memory.add({"text": "was in the zoo", "type": "event"}, user_id="mei")
+        await memory.add(
+            {"content": "likes green tea", "memory_type": "preference", "memory_key": "茶 / 1"}, user_id="mei"
+        )
+        await memory.add({"content": "was in the zoo", "memory_type": "event"}, user_id="mei")
         assert "green tea" in await read("jiyi://profile")
         assert "zoo" not in await read("jiyi://profile")
         assert "zoo" in await read("jiyi://recent")

@@ -68,7 +68,7 @@ async def test_it_is_exact_on_every_database(
     memory: Memory, stored: list[dict[str, Any]], asked: list[dict[str, Any]]
 ) -> None:
     user_id = f"user {next(new_user)}"
-    rows = [CandidateMemory(text=f"tea {at}", metadata=metadata) for at, metadata in enumerate(stored)]
+    rows = [CandidateMemory(content=f"tea {at}", metadata=metadata) for at, metadata in enumerate(stored)]
     await memory.add(rows, user_id=user_id)
     for conditions in asked:
         expected = {f"tea {at}" for at, metadata in enumerate(stored) if passes(metadata, conditions)}
@@ -82,8 +82,8 @@ async def test_it_is_exact_on_every_database(
 @pytest.fixture
 async def projects(memory: Memory) -> AsyncIterator[Memory]:
     """A memory in which the best matches for "tea" belong to another project."""
-    others = [CandidateMemory(text=f"tea {at}", metadata={"project": "other", "rank": at}) for at in range(30)]
-    mine = CandidateMemory(text="for the meeting we buy biscuits and tea", metadata={"project": "apollo"})
+    others = [CandidateMemory(content=f"tea {at}", metadata={"project": "other", "rank": at}) for at in range(30)]
+    mine = CandidateMemory(content="for the meeting we buy biscuits and tea", metadata={"project": "apollo"})
     await memory.add([*others, mine], user_id="mei")
     yield memory
 
@@ -180,7 +180,7 @@ async def test_the_server_and_its_client_filter_by_metadata(path: Path) -> None:
     with running(path) as server:
         async with Memory.open(server.url) as client:
             for project in ("apollo", 'g"emini&'):
-                made = CandidateMemory(text=f"tea for {project}", metadata={"project": project, "rank": 4})
+                made = CandidateMemory(content=f"tea for {project}", metadata={"project": project, "rank": 4})
                 await client.add([made], user_id="mei")
             for project in ("apollo", 'g"emini&'):
                 conditions: dict[str, Any] = {"project": {"in": [project]}, "rank": {"gte": 4, "lt": 5}}

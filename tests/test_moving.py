@@ -47,7 +47,7 @@ async def furnish(path: Path) -> None:
             await memory.update(
                 made.id, user_id=user_id, importance=number / 37, valid_to=NOW, metadata={"n": number / 3, "深": [None]}
             )
-        await memory.add({"text": "gone soon", "expires_at": NOW + timedelta(days=1)}, user_id="mei")
+        await memory.add({"content": "gone soon", "expires_at": NOW + timedelta(days=1)}, user_id="mei")
         await memory.add("long ago", user_id="mei", occurred_at=LONG_AGO, agent_id="a", group_id="g")
         await memory.synonyms.add([("tea", "茶", 0.9)], user_id="mei")
         await memory.synonyms.add([("k8s", "kubernetes")])

@@ -68,8 +68,8 @@ async def fill(url: str, admin: str) -> None:
     rng = np.random.default_rng(3)
     told = [
         {
-            "text": " ".join(rng.choice(WORDS, 6)) + f" {at}",
-            "type": TYPES[at % len(TYPES)],
+            "content": " ".join(rng.choice(WORDS, 6)) + f" {at}",
+            "memory_type": TYPES[at % len(TYPES)],
             "tags": ["rare"] if at % 50 == 0 else [],
         }
         for at in range(TOLD)

@@ -91,10 +91,10 @@ async def test_pages_of_one_entry_hold_the_change_log_in_its_order(memory: Memor
 
 async def test_facts_of_a_subject_are_those_that_hold(memory: Memory) -> None:
     facts = [
-        {"text": "Tom plays chess.", "data": {"subject": "Tom"}},
-        {"text": "Tom lives in Rome.", "data": {"subject": "Tom"}, "valid_to": MONDAY},
-        {"text": "Tom left Acme.", "data": {"subject": "Tom", "ended": True}},
-        {"text": "Tom sold the boat.", "data": {"subject": "Tom", "kind": "end"}},
+        {"content": "Tom plays chess.", "data": {"subject": "Tom"}},
+        {"content": "Tom lives in Rome.", "data": {"subject": "Tom"}, "valid_to": MONDAY},
+        {"content": "Tom left Acme.", "data": {"subject": "Tom", "ended": True}},
+        {"content": "Tom sold the boat.", "data": {"subject": "Tom", "kind": "end"}},
     ]
     with Clock(MONDAY - DAY) as clock:
         await memory.add(facts, user_id="mei")
@@ -153,11 +153,11 @@ async def test_names_in_chinese_are_listed(memory: Memory) -> None:
 
 async def test_conflicts_repetitions_and_doubts_are_to_be_reviewed(memory: Memory) -> None:
     await memory.add("The alarm code is 4711", user_id="mei", trust=0.3)
-    await memory.add([{"text": "Blood type A", "confidence": 0.4}], user_id="mei")
-    await memory.add([{"text": "Sure of this", "confidence": 0.9}], user_id="mei")
+    await memory.add([{"content": "Blood type A", "confidence": 0.4}], user_id="mei")
+    await memory.add([{"content": "Sure of this", "confidence": 0.9}], user_id="mei")
     home = {"subject": "user", "attribute": "home", "single": True}
     await memory.add(
-        [{"text": f"Lives in {city}", "data": {**home, "value": city}} for city in ("Rome", "Oslo")], user_id="mei"
+        [{"content": f"Lives in {city}", "data": {**home, "value": city}} for city in ("Rome", "Oslo")], user_id="mei"
     )
     found = await memory.usage.review(user_id="mei")
     told = [(item.why, {one.content for one in item.memories}) for item in found]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 
 from jiyi import Memory, SearchResult
 from jiyi.embed import Vectors
-from jiyi.read.query import asks_assistant, people_named, turns, without_names
+from jiyi.read.query import asks_assistant, people_named, time_asked_about, turns, without_names
 from jiyi.testing import WordEmbedder
 from support import Place
 
@@ -186,3 +187,61 @@ async def test_by_meaning_alone_no_word_counts_not_even_a_neighbours(place: Plac
     async with Memory.open(place, embedder=Opposite()) as memory:
         await memory.add(said, user_id="mei", session_id="s")
         assert (await memory.search("pottery class", user_id="mei", search_mode="semantic")).hits == ()
+
+
+@pytest.mark.parametrize(
+    ("told", "query", "found"),
+    [
+        (
+            (
+                ("2026-08-12", "I adopted a cat named Miso"),
+                ("2026-08-20", "The roof needs repair"),
+                ("2026-10-03", "I play chess"),
+            ),
+            "what did I say in August?",
+            {"I adopted a cat named Miso", "The roof needs repair"},
+        ),
+        (
+            (("2026-10-12", "我买了一辆自行车"), ("2026-08-20", "屋顶要修了"), ("2026-10-25", "我开始学钢琴")),
+            "上个月我说了什么？",
+            {"我买了一辆自行车", "我开始学钢琴"},
+        ),
+    ],
+)
+async def test_a_question_about_a_time_alone_is_answered_by_the_time(
+    real_memory: Memory, told: tuple[tuple[str, str], ...], query: str, found: set[str]
+) -> None:
+    chat = []
+    for day, text in told:
+        at = datetime.fromisoformat(f"{day}T10:00:00+00:00")
+        chat += [
+            {"role": "user", "content": text, "sent_at": at},
+            {"role": "assistant", "content": "OK!", "sent_at": at},
+        ]
+    await real_memory.add(chat, user_id="mei", session_id="s")
+    asked: Any = {"user_id": "mei", "asked_at": datetime(2026, 11, 19, tzinfo=UTC)}
+    answer = await real_memory.search(query, **asked)
+    assert {hit.content for hit in answer} == found and all(hit.relevant for hit in answer)
+    block = await real_memory.context(query, **asked)
+    assert all(text in block for text in found)
+    assert not any(text in block for _, text in told if text not in found)
+
+
+async def test_nonsense_recalls_nothing(real_memory: Memory) -> None:
+    await real_memory.add(["I adopted a cat named Miso", "我买了一辆自行车"], user_id="mei")
+    for query in ("zzz qqq", "呃呃 嗯"):
+        assert await real_memory.context(query, user_id="mei") == ""
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "what did I say about Rome in August?",
+        "我上个月说了多少次钢琴？",
+        "what did Tom say in August?",
+        "August",
+        "what did I say?",
+    ],
+)
+def test_a_question_about_more_than_a_time_is_no_question_about_a_time(query: str) -> None:
+    assert time_asked_about(query, datetime(2026, 11, 19, tzinfo=UTC)) is None

@@ -30,7 +30,7 @@ async def test_a_group_profile_has_each_line_once(extracting_memory: Memory) -> 
 
 
 async def report(memory: Memory, day: int, **more: object) -> MemoryItem:
-    given = CandidateMemory(text="打开了周报", type="behavior", occurred_at=AT + timedelta(days=day), **more)  # type: ignore[arg-type]
+    given = CandidateMemory(content="打开了周报", memory_type="behavior", occurred_at=AT + timedelta(days=day), **more)  # type: ignore[arg-type]
     return (await memory.add(given, user_id="mei")).memories[0]
 
 
@@ -48,7 +48,9 @@ async def test_a_behavior_collects_the_times_at_which_it_happened(memory: Memory
 
 async def test_a_long_history_keeps_the_latest_times_and_counts_all(memory: Memory) -> None:
     days = range(MOST_TIMES + 20)
-    moments = [CandidateMemory(text="跑步", type="behavior", occurred_at=AT + timedelta(days=day)) for day in days]
+    moments = [
+        CandidateMemory(content="跑步", memory_type="behavior", occurred_at=AT + timedelta(days=day)) for day in days
+    ]
     await memory.add(moments[:60], user_id="mei")
     await memory.add(moments[60:], user_id="mei")
     [item] = await memory.list(user_id="mei", memory_types=["behavior_history"])

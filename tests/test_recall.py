@@ -20,10 +20,10 @@ from support import DAY, NOW, blocks_in
 async def fill(memory: Memory) -> None:
     await memory.add(
         [
-            {"text": "偏好蓝色配色方案", "type": "preference"},
-            {"text": "The database is MySQL 8 with utf8mb4", "type": "config"},
-            {"text": "prepare the quarterly report", "type": "task"},
-            {"text": "Deep research: web_search, read_url, summarize", "type": "skill"},
+            {"content": "偏好蓝色配色方案", "memory_type": "preference"},
+            {"content": "The database is MySQL 8 with utf8mb4", "memory_type": "config"},
+            {"content": "prepare the quarterly report", "memory_type": "task"},
+            {"content": "Deep research: web_search, read_url, summarize", "memory_type": "skill"},
         ],
         user_id="mei",
     )
@@ -50,6 +50,32 @@ async def test_the_parts_of_a_need_are_found_each_and_what_is_missing_is_said(me
     assert f"找到 {len(nothing.hits)} 条记忆" in text
     assert text.count(" 弱相关, ") == len(nothing.hits) - 1
     assert "没有找到：潜水艇型号" in text
+
+
+@pytest.mark.parametrize(
+    ("told", "need", "parts"),
+    [
+        (("房租每月3200元", "我的狗叫豆豆"), "房租多少，狗的名字", {"房租多少", "狗的名字"}),
+        (
+            ("The rent is 3,200 a month", "My dog is called Bean"),
+            "how much is the rent, the name of the dog",
+            {"how much is the rent", "the name of the dog"},
+        ),
+    ],
+)
+async def test_a_need_is_divided_at_commas_and_nothing_found_is_called_missing(
+    real_memory: Memory, told: tuple[str, ...], need: str, parts: set[str]
+) -> None:
+    await real_memory.add([{"role": "user", "content": text} for text in told], user_id="mei")
+    recall = await MemRecallAgent(real_memory, user_id="mei").recall(need)
+    assert {search.part for search in recall.searches} == parts
+    assert {hit.content for hit in recall.hits} == set(told)
+    assert recall.missing == ()
+
+
+def test_a_clause_that_only_names_a_time_stays_with_the_next_one() -> None:
+    for need in ("Last week, what did I eat?", "上周，我吃了什么？", "prices above 1,000 euros"):
+        assert len({search.part for search in plan_by_rules(need)}) == 1
 
 
 def test_a_plan_by_rules_has_keywords_types_and_times() -> None:

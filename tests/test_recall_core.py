@@ -21,10 +21,10 @@ from support import stored
 async def fill(memory: Memory) -> None:
     await memory.add(
         [
-            CandidateMemory(text="Mei is allergic to peanuts", type="fact"),
-            CandidateMemory(text="以后回答都用要点", type="preference"),
-            CandidateMemory(text="likes green tea", type="preference"),
-            CandidateMemory(text="The office printer is on the third floor", type="fact"),
+            CandidateMemory(content="Mei is allergic to peanuts", memory_type="fact"),
+            CandidateMemory(content="以后回答都用要点", memory_type="preference"),
+            CandidateMemory(content="likes green tea", memory_type="preference"),
+            CandidateMemory(content="The office printer is on the third floor", memory_type="fact"),
         ],
         user_id="mei",
     )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from jiyi import InvalidInput, Memory, MemoryItem, NotFound
@@ -44,6 +46,23 @@ async def test_wrong_relations_are_refused(memory: Memory) -> None:
     with pytest.raises(NotFound):
         await memory.relations.add(one.id, theirs.id, "supports", user_id="mei")
     assert await memory.relations.list(theirs.id, user_id="bo") == []
+
+
+@pytest.mark.parametrize(
+    ("query", "wanted"),
+    [
+        ("我的狗叫什么？", "我的狗叫豆豆"),
+        ("房租多少钱", "房租每月3200元"),
+        ("what is my dog called", "我的狗叫豆豆"),
+        ("how much is the rent", "房租每月3200元"),
+    ],
+)
+async def test_a_radius_of_07_keeps_the_answers(query: str, wanted: str, path: Path) -> None:
+    async with Memory.open(path) as memory:
+        others = ["Grandma's recipe needs four eggs", "周五部署到生产环境"]
+        await memory.add(["我的狗叫豆豆", "房租每月3200元", *others], user_id="mei")
+        found = {hit.content for hit in await memory.search(query, user_id="mei", search_mode="semantic", radius=0.7)}
+        assert wanted in found and found.isdisjoint(others)
 
 
 async def test_the_radius_leaves_out_what_only_its_meaning_finds(memory: Memory) -> None:

@@ -53,6 +53,28 @@ async def test_nearly_the_same_is_one_memory_in_the_words_of_the_last_save(
     assert [hit.content for hit in found.hits] == [second]
 
 
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("更喜欢简洁直接的回答", "更喜欢简洁直接的回答"),
+        ("更喜欢简洁直接的回答", "更喜欢简洁、直接的回答。"),
+        ("prefers short, direct answers", "really prefers short, direct answers"),
+    ],
+)
+async def test_a_repetition_adds_its_data(first: str, second: str, memory: Memory) -> None:
+    given = {"type": "PROFILE", "importance": 0.8, "tags": ["tone"]}
+    await memory.add([{**given, "text": first, "data": {"key": "tone", "value": "brief"}}], user_id="mei")
+    again = {**given, "text": second, "data": {"value": "direct", "scope": "chat"}}
+    await memory.add([again], user_id="mei")
+    [item] = await memory.list(user_id="mei")
+    assert item.data == {"key": "tone", "value": "direct", "scope": "chat"}
+    await memory.add(
+        [{**again, "text": "a new text", "data": {"a": 1}}, {"text": "a new text", "type": "PROFILE"}], user_id="li"
+    )
+    [item] = await memory.list(user_id="li")
+    assert item.data == {"a": 1}
+
+
 @pytest.mark.parametrize(("first", "second"), DIFFERENT)
 async def test_another_number_name_code_or_negation_is_never_merged(first: str, second: str, memory: Memory) -> None:
     assert not says_the_same(first, second)
@@ -91,7 +113,10 @@ async def test_an_exact_repetition_adds_tags_importance_and_metadata(memory: Mem
 
 
 async def test_equal_statements_of_one_call_are_merged(memory: Memory) -> None:
-    both = [{"text": "Mei plays chess", "tags": ["a"]}, {"text": "Mei plays chess", "tags": ["b"], "importance": 0.8}]
+    both = [
+        {"content": "Mei plays chess", "tags": ["a"]},
+        {"content": "Mei plays chess", "tags": ["b"], "importance": 0.8},
+    ]
     await memory.add(both, user_id="mei")
     [item] = await memory.list(user_id="mei")
     assert (item.tags, item.importance) == (("a", "b"), 0.8)

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from jiyi.read.overview import UNSURE, ChangeEntry, subject_names, subjects_of, to_entry, to_review
+from jiyi.models import UNSURE
+from jiyi.read.overview import ChangeEntry, subject_names, subjects_of, to_entry, to_review
 from jiyi.store.repositories.overview_rows import LoggedChange, Told
 from jiyi.testing import Clock
 from support import DAY, MONDAY, each_case

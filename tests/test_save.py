@@ -24,7 +24,7 @@ def new_memory(number: int, content: str, **more: object) -> NewMemory:
     values = NewMemory(
         id=memory_id, memory_key=memory_id, memory_type="fact", layer="semantic", content=content, summary=content,
         data={}, metadata={}, importance=0.5, tags=(), dedupe_hash=f"hash of {content}", occurred_at=NOW,
-        valid_from=NOW, expires_at=None, source="extracted", index=index_entry(content, content, (), {}, RULES),
+        valid_from=NOW, expires_at=None, source="extracted", index=index_entry(content, content, (), {}, "fact", RULES),
     )  # fmt: skip
     return replace(values, **more)  # type: ignore[arg-type]
 

@@ -209,9 +209,9 @@ async def test_only_memories_of_the_same_agent_group_and_trust_are_judged(
 async def test_a_text_that_ends_is_not_judged(path: Path) -> None:
     ends = datetime.now(UTC) + timedelta(days=9)
     async with Desk(path, "supersede") as desk:
-        await desk.save({"text": BIKE, "valid_to": ends})
+        await desk.save({"content": BIKE, "valid_to": ends})
         await desk.save(MOVED)
-        await desk.save({"text": "The red bicycle stands in the hall", "valid_to": ends})
+        await desk.save({"content": "The red bicycle stands in the hall", "valid_to": ends})
         assert desk.pairs == []
 
 

@@ -187,7 +187,7 @@ def library(tmp_path_factory: pytest.TempPathFactory, builtin: BuiltinEmbedder) 
     """Sixty memories, in both languages, with the real embedder."""
     path = tmp_path_factory.mktemp("library") / "memory.db"
     with SyncMemory.open(path, settings=load_settings(), embedder=builtin) as memory:
-        memory.add([{"text": text, "memory_key": key} for key, text in CORPUS.items()], user_id="mei")
+        memory.add([{"content": text, "memory_key": key} for key, text in CORPUS.items()], user_id="mei")
         yield memory
 
 
@@ -277,7 +277,7 @@ async def shelf(memory: Memory) -> Memory:
     await memory.add("apple young", user_id="mei", occurred_at=AT + 10 * DAY)
     await memory.add("apple gone", **base, expires_at=NOW - DAY)
     await memory.add("apple going", **base, expires_at=NOW + DAY)
-    await memory.add({"text": "apple past", "valid_from": AT - 30 * DAY, "valid_to": AT - 10 * DAY}, **base)
+    await memory.add({"content": "apple past", "valid_from": AT - 30 * DAY, "valid_to": AT - 10 * DAY}, **base)
     await memory.add("apple of bo", user_id="bo", occurred_at=AT, session_id="s1", tags=["red"])
     archived = await memory.add("apple archived", **base)
     await memory.update(archived.memories[0].id, user_id="mei", status="archived")

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from jiyi import Memory
+from jiyi import Memory, SearchMode
 from jiyi.settings import load_settings
 from jiyi.testing import ScriptedLLM, WordEmbedder
 
@@ -28,6 +29,51 @@ async def test_a_candidate_with_an_upper_case_type_and_its_session(tmp_path: Pat
         found = {item.memory_type: item for item in await memory.list(user_id="mei")}
         assert found.keys() == {"profile", "task"}
         assert (found["profile"].tags, found["profile"].metadata) == (("tone",), {"source_session_id": "s1"})
+        assert list(await memory.list(user_id="mei", session_id="s1")) == [found["profile"]]
+        assert [hit.id for hit in await memory.search("简洁", user_id="mei", session_id="s1")] == [found["profile"].id]
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {
+            "memory_type": "preference",
+            "content": "用户偏好使用蓝色配色方案",
+            "structured_data": {"category": "design", "key": "color_scheme", "value": "blue"},
+            "importance_score": 0.8,
+        },
+        {
+            "memory_type": "skill",
+            "content": "Skill 'deep_research' 成功执行",
+            "structured_data": {
+                "skill_name": "deep_research",
+                "workflow": [{"step": 1, "tool": "web_search"}, {"step": 2, "tool": "read_url"}],
+            },
+            "importance_score": 0.7,
+        },
+        {
+            "memory_type": "fact",
+            "content": "The user's company is TechCorp, which makes AI products",
+            "structured_data": {"entity": "company", "name": "TechCorp", "industry": "AI"},
+            "importance_score": 0.6,
+        },
+    ],
+)
+async def test_a_memory_with_content_and_structured_data_is_a_candidate(given: dict[str, Any], tmp_path: Path) -> None:
+    async with Memory.open(tmp_path / "memory.db", embedder=WordEmbedder()) as memory:
+        for what in (given, [given]):
+            added = await memory.add(what, user_id="mei")
+            [item] = await memory.list(user_id="mei")
+            assert [item.id] == [one.id for one in added.memories]
+            assert (item.memory_type, item.content) == (given["memory_type"], given["content"])
+            assert item.data == given["structured_data"]
+            assert item.importance == given["importance_score"]
+
+
+async def test_a_role_makes_a_message_of_an_object(tmp_path: Path) -> None:
+    async with Memory.open(tmp_path / "memory.db", embedder=WordEmbedder()) as memory:
+        added = await memory.add({"role": "user", "content": "hm", "tags": ["x"]}, user_id="mei")
+        assert [item.memory_type for item in added.memories] == ["message"]
 
 
 async def test_type_names_of_other_systems_mean_ours_when_stored_and_when_filtered(tmp_path: Path) -> None:
@@ -85,3 +131,37 @@ async def test_tags_of_a_model_are_stored_and_searched(tmp_path: Path) -> None:
         await memory.add([{"role": "user", "content": said, "name": "Mei"}], user_id="mei")
         [item] = await memory.list(user_id="mei", tags=["health"])
         assert item.tags == ("health", "food")
+
+
+@pytest.mark.parametrize(
+    ("told", "query", "keyword", "found"),
+    [
+        (
+            ("The router is a Fritzbox in the hallway", "The backup server runs Debian", "The web server runs Ubuntu"),
+            "which server",
+            "router",
+            "The router is a Fritzbox in the hallway",
+        ),
+        (
+            ("The router is a Fritzbox in the hallway", "The backup server runs Debian", "The web server runs Ubuntu"),
+            "which server",
+            "ubuntu",
+            "The web server runs Ubuntu",
+        ),
+        (("数据库配置：端口 3307", "每周五部署到生产环境"), "用户之前的配置", "数据库", "数据库配置：端口 3307"),
+    ],
+)
+@pytest.mark.parametrize("mode", ["hybrid", "semantic", "keyword"])
+async def test_keywords_filter_exactly_and_are_part_of_the_question(
+    told: tuple[str, ...], query: str, keyword: str, found: str, mode: SearchMode, tmp_path: Path
+) -> None:
+    async with Memory.open(tmp_path / "memory.db") as memory:
+        for text in told:
+            await memory.add(text, user_id="mei")
+        answer = await memory.search(query, user_id="mei", keywords=[keyword], search_mode=mode, limit=1)
+        assert [hit.content for hit in answer] == [found]
+        assert (answer.query, answer.total_found) == (query, 1)
+        if mode != "keyword":
+            assert answer.hits[0].relevant
+        none = await memory.search(query, user_id="mei", keywords=["zeppelin"], search_mode=mode)
+        assert not none.hits

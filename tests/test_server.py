@@ -75,7 +75,7 @@ def test_a_conversation_and_ready_candidates(web: httpx.Client) -> None:
     assert told["state"] == "indexed" and told["memories"][0]["occurred_at"] == "2024-05-01T00:00:00Z"
     source = web.get(f"/v1/memories/{told['memories'][0]['id']}/sources").json()["items"]
     assert [(one["text"], one["session_id"]) for one in source] == [("下周三去上海", "s1")]
-    ready = [{"text": "runs on Tuesdays", "type": "pattern", "memory_key": "run/tuesday"}]
+    ready = [{"content": "runs on Tuesdays", "memory_type": "pattern", "memory_key": "run/tuesday"}]
     assert web.post("/v1/memories", json={"candidates": ready}).json()["created"] == 1
     fetched = web.post("/v1/fetch", json={"memory_ids": ["run/tuesday", "nothing"]}).json()
     assert fetched["memories"][0]["content"] == "runs on Tuesdays" and fetched["missing"] == ["nothing"]
@@ -119,8 +119,8 @@ def test_null_takes_an_end_away_and_leaving_it_out_does_not(web: httpx.Client) -
 
 
 def test_the_timeline_shows_what_is_over(web: httpx.Client) -> None:
-    old = [{"text": "lives in Rome", "valid_from": "2020-01-01T00:00:00Z", "valid_to": "2022-01-01T00:00:00Z"}]
-    new = [{"text": "lives in Berlin", "valid_from": "2022-01-01T00:00:00Z"}]
+    old = [{"content": "lives in Rome", "valid_from": "2020-01-01T00:00:00Z", "valid_to": "2022-01-01T00:00:00Z"}]
+    new = [{"content": "lives in Berlin", "valid_from": "2022-01-01T00:00:00Z"}]
     for candidates in (old, new):
         assert web.post("/v1/memories", json={"candidates": candidates}).status_code == 201
 

@@ -292,7 +292,7 @@ def test_what_is_too_large_is_refused_before_it_is_read(place: Path, server: Run
     packed += b"Content-Length: 4\r\nConnection: close\r\n\r\n\x1f\x8b\x08\x00"
     assert status(raw(server, packed)) in (400, 415)
     with server.client() as web:
-        many = {"candidates": [{"text": "x"}] * 2001}
+        many = {"candidates": [{"content": "x"}] * 2001}
         assert web.post("/v1/memories", json=many).status_code == 422
         keys = {"text": "x", "metadata": {str(number): None for number in range(20_000)}}
         assert web.post("/v1/memories", json=keys).status_code in (201, 413, 422)

@@ -80,7 +80,10 @@ def setup(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Setup]:
         with server.client(owner) as lin:
             said = {"messages": [{"text": CANARY, "speaker": CANARY}], "session_id": CANARY, "group_id": CANARY}
             receipt = lin.post("/v1/memories", json=said).json()
-            candidate = {"candidates": [{"text": f"the {CANARY} sings", "memory_key": "lins-bird"}], "tags": [CANARY]}
+            candidate = {
+                "candidates": [{"content": f"the {CANARY} sings", "memory_key": "lins-bird"}],
+                "tags": [CANARY],
+            }
             kept = lin.post("/v1/memories", json=candidate).json()["memories"][0]
             lin.post("/v1/synonyms", json={"pairs": [{"keyword": "sings", "synonym": "kanarienvogel"}]})
             lin.post("/v1/search", json={"query": f"what sings like a {CANARY}"})

@@ -125,7 +125,7 @@ def test_a_scope_opens_what_it_names_and_nothing_else(
     ("method", "address", "body"),
     [
         ("PATCH", "/v1/memories/{id}", {"importance": 0.4}),
-        ("POST", "/v1/memories/{id}/restore", {"version": 1}),
+        ("POST", "/v1/memories/{id}/restore", {"to_version": 1}),
         ("POST", "/v1/undo", {"to": "2020-01-01T00:00:00Z"}),
         ("POST", "/v1/compress", None),
         ("PUT", "/v1/memories/{id}/", {"text": "likes coffee"}),

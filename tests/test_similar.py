@@ -46,7 +46,7 @@ class Quoting:
 
 
 def near_hash(text: str) -> int:
-    return index_entry(text, text, (), {}, KeywordRules(most=10, lightest=0.1)).near_hash
+    return index_entry(text, text, (), {}, "fact", KeywordRules(most=10, lightest=0.1)).near_hash
 
 
 class Unlike(WordEmbedder):

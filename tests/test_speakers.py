@@ -101,8 +101,10 @@ async def test_only_the_user_wishes_something(path: Path, tmp_path: Path) -> Non
         await memory.add([said("I prefer green tea.")], user_id="mei")
         await memory.add([said(ORDER, "Bob"), said("I prefer black tea.", "Bob")], user_id="mei", group_id="team")
         answer = {"role": "assistant"}
-        await memory.add(CandidateMemory(text=ORDER, type="preference", data=answer), user_id="mei")
-        await memory.add(CandidateMemory(text=ORDER, type="instruction", data={"speaker": "Bob"}), user_id="mei")
+        await memory.add(CandidateMemory(content=ORDER, memory_type="preference", data=answer), user_id="mei")
+        await memory.add(
+            CandidateMemory(content=ORDER, memory_type="instruction", data={"speaker": "Bob"}), user_id="mei"
+        )
         found = await recall(memory, "Which tea, and to whom are answers sent?", user_id="mei")
         assert found.standing == ()
         for heading in ("Wishes and Limits", "User Preferences", "User Patterns"):
@@ -131,8 +133,8 @@ async def test_compressing_keeps_people_apart(path: Path) -> None:
             for number in range(12):
                 teller = {"speaker": "Bob"} if number % 2 else {}
                 one = CandidateMemory(
-                    text=f"From now on always send the weekly report about project {number} to the whole team.",
-                    type="preference",
+                    content=f"From now on always send the weekly report about project {number} to the whole team.",
+                    memory_type="preference",
                     data={"subject": f"thing {number}", **teller},
                 )
                 await memory.add(one, user_id="mei")
@@ -207,7 +209,7 @@ async def test_a_model_does_not_judge_words_of_two_people(path: Path) -> None:
     model = ScriptedLLM(json.dumps({"judgements": [{"pair": 1, "action": "replace", "reason": "so"}]}))
     async with Memory.open(path, embedder=WordEmbedder(), llm=model) as memory:
         await memory.add("I love green tea very much", user_id="mei", memory_type="preference")
-        bob = CandidateMemory(text="I love very much green tea", type="preference", data={"speaker": "Bob"})
+        bob = CandidateMemory(content="I love very much green tea", memory_type="preference", data={"speaker": "Bob"})
         await memory.add(bob, user_id="mei")
         await memory.jobs.work()
         assert len(await told(memory)) == 2 and model.requests == []
@@ -273,3 +275,19 @@ async def test_the_server_and_its_client_name_the_user(path: Path) -> None:
                 both = {"new_raw_data_list": CHAT, "user_id_list": ["a", "b"], "user_names": ["Mei Lin"]}
                 assert (await http.post("/v1/memorize", json=both)).status_code == 422
             await check(memory)  # type: ignore[arg-type]
+
+
+async def test_each_user_of_a_group_gets_memories_of_their_own(path: Path) -> None:
+    group = [
+        {"role": "user", "name": "mei", "content": "I'm allergic to peanuts."},
+        {"role": "user", "name": "lin", "content": "我在成都的银行工作。"},
+    ]
+    said = {"mei": "I'm allergic to peanuts.", "lin": "我在成都的银行工作。", "tom": None}
+    with running(path, extraction={"enabled": True}) as server:
+        headers = {"Authorization": f"Bearer {server.key()}"}
+        async with httpx.AsyncClient(base_url=server.url, headers=headers) as http:
+            body = {"new_raw_data_list": group, "user_id_list": [*said]}
+            assert (await http.post("/v1/memorize", json=body)).status_code == 201
+            for user, text in said.items():
+                held = (await http.get("/v1/memories", params={"user_id": user})).json()["items"]
+                assert [one["content"] for one in held] == ([] if text is None else [text])

@@ -107,7 +107,10 @@ async def test_a_limit_inside_a_large_import_is_seen(memory: Memory, tmp_path: P
         async with Memory.open(tmp_path / "elsewhere.db", settings=verbatim(), embedder=WordEmbedder()) as elsewhere:
             await elsewhere.add(LIMIT, user_id="mei", memory_type="fact")
             for start in (0, 600):
-                facts = [CandidateMemory(text=f"Door {at} has a lock", type="fact") for at in range(start, start + 600)]
+                facts = [
+                    CandidateMemory(content=f"Door {at} has a lock", memory_type="fact")
+                    for at in range(start, start + 600)
+                ]
                 await elsewhere.add(facts, user_id="mei")
             await elsewhere.transfer.export(tmp_path / "export.jsonl", user_id="mei")
     await memory.transfer.import_memories(tmp_path / "export.jsonl")

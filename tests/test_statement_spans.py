@@ -18,10 +18,13 @@ I met Dr. Silva today. She gave me 3.5 mg, e.g. after lunch. | My knee is better
 We adopted two kids. The little one likes trains. | My wife works at the port.
 Do you know a good café? | I can't drink milk.
 My sister moved to Graz. | My brother stayed, at https://x.example/a.b?c=1. | I visit them in May.
+We saw two flats in Ghent. The first was damp. | My lease ends in May.
+I met Farid, who used to be at Siemens. Wants a quote by Friday. | My office is in Bonn.
 He said "I quit. I hate it." and left. | My boss was angry.
 我在苏州当老师。 | 我女儿叫朵朵。 | 我们养了一只鹦鹉。
 我去年搬到了厦门。现在做平面设计。 | 我老公是厨师。
 我对虾过敏。也不能吃螃蟹。 | 你知道哪里有素菜馆吗？ | 我周五有空。
+我们的婚礼在青岛。一共请了八十个人。 | 我妈负责照片。
 我的车牌是闽D·3.45。 | 我妈下周二做手术。
 """
 
@@ -46,6 +49,16 @@ def test_a_short_list_belongs_to_its_lead_in() -> None:
     ]
     chinese = "周末要买的东西：\n1. 牛奶\n2. 尿布\n3. 胶带\n我儿子下个月上学。"
     assert divided(chinese) == ["周末要买的东西：\n1. 牛奶\n2. 尿布\n3. 胶带", "我儿子下个月上学。"]
+
+
+def test_a_heading_belongs_to_what_is_below_it() -> None:
+    listed = "To do this week\n* call the council\n* renew the passport of Ida"
+    assert divided(f"{listed}\nMy sister helps me with it.")[0].startswith(listed)
+    record = "温度记录\n07:00:00 36.8\n12:00:00 37.9\n18:00:00 38.4"
+    assert divided(f"{record}\n孩子晚上开始发烧的，已经吃过美林了。") == [
+        record,
+        "孩子晚上开始发烧的，已经吃过美林了。",
+    ]
 
 
 def test_long_list_items_are_statements() -> None:

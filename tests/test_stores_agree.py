@@ -92,7 +92,7 @@ class TwoDatabases(RuleBasedStateMachine):
         self.number += 1
         key = f"key {self.number}"
         if keyed:
-            given: Any = [{"memory_key": key, "text": said[0], "occurred_at": at, "importance": len(said) / 4}]
+            given: Any = [{"memory_key": key, "content": said[0], "occurred_at": at, "importance": len(said) / 4}]
             self.keys.append((user, key))
         else:
             turns = [at + timedelta(minutes=turn, seconds=self.number) for turn in range(len(said))]

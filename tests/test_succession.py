@@ -89,7 +89,7 @@ async def test_a_message_that_says_something_else_too_is_found_for_that(place: P
         await tell(memory, old, "I moved to Lisbon.")
         assert (await messages(memory, "Where do I live?"))[0] == "I moved to Lisbon."
         assert (await messages(memory, "Is Anna allergic to peanuts?"))[0] == "my sister Anna is allergic to peanuts."
-        assert old in await messages(memory, "Where did I live before?")
+        assert "I live in Lyon" in await messages(memory, "Where did I live before?")
 
 
 async def test_who_catches_up_with_a_change_and_who_loads_it_agree(place: Place) -> None:

@@ -14,7 +14,7 @@ from support import Place, contents, each_case, stored
 
 async def test_trust_is_kept_and_filters_everywhere(memory: Memory) -> None:
     await memory.add("the PIN is 0000", user_id="mei", trust=0.2, session_id="web")
-    await memory.add(["the PIN is a secret", {"text": "the PIN is old", "trust": 0.6}], user_id="mei")
+    await memory.add(["the PIN is a secret", {"content": "the PIN is old", "trust": 0.6}], user_id="mei")
     assert {item.content: item.trust for item in await stored(memory)} == {
         "the PIN is 0000": 0.2,
         "the PIN is a secret": 1.0,

@@ -47,13 +47,13 @@ def opened(folder: Path) -> Memory:
 async def prepare(folder: Path, clock: Clock) -> None:
     """Give Mei something of everything."""
     async with opened(folder) as memory:
-        await memory.add([{"text": text} for text in REPAIRS], user_id="mei", memory_type="fact", tags=["shop"])
+        await memory.add([{"content": text} for text in REPAIRS], user_id="mei", memory_type="fact", tags=["shop"])
         clock.now += 60 * DAY
         await memory.maintenance.compress(user_id="mei")
         await said(memory, *TOLD)
         await memory.jobs.work()
         for text, key in (("likes jasmine tea", "drink"), ("the camera is lent", "camera"), ("keeps bees", "bees")):
-            note = {"text": text, "memory_key": key}
+            note = {"content": text, "memory_key": key}
             await memory.add(note, user_id="mei", session_id="s0", agent_id="a", group_id="g")
         await memory.update("camera", user_id="mei", content="the camera is back")
         await memory.update("camera", user_id="mei", importance=0.9)
@@ -142,7 +142,7 @@ WRITE: dict[str, Step] = {
         [{"content": "I moved to Oslo.", "sent_at": MONDAY + 90 * DAY}], user_id="mei", session_id="s0", wait=False
     ),
     "update": lambda memory, _: memory.update("bees", user_id="mei", content="keeps bees and hens", tags=["farm"]),
-    "restore": lambda memory, _: memory.restore("camera", user_id="mei", version=1),
+    "restore": lambda memory, _: memory.restore("camera", user_id="mei", to_version=1),
     "end": lambda memory, _: memory.update("drink", user_id="mei", valid_to=MONDAY),
     "delete a part": lambda memory, _: of(memory, "My bicycle", memory.delete, status="archived"),
     "delete": lambda memory, _: memory.delete("drink", user_id="mei"),

@@ -56,7 +56,7 @@ async def test_what_a_session_brought_is_taken_back_and_what_it_ended_holds_agai
     plan = await keeper.maintenance.undo_plan(session_id="s2", user_id="mei")
     assert facts(await stored(keeper)) == {"I live in Lisbon now."}, "a plan changes nothing"
     clock.now += DAY
-    done = await keeper.maintenance.undo(session_id="s2", user_id="mei", by="mei")
+    done = await keeper.maintenance.undo(session_id="s2", user_id="mei", actor="mei")
     assert done.steps == plan.steps
     assert facts(await stored(keeper)) == {"I live in Berlin."}
     assert "Lisbon" not in str(contents(await keeper.search("where do I live?", user_id="mei")))
@@ -119,11 +119,11 @@ async def test_an_actor_and_a_document_can_be_rolled_back(keeper: Memory, clock:
     await keeper.add(
         [{"role": "user", "content": "My cat is called Momo."}], user_id="mei", metadata={"document": "notes.pdf"}
     )
-    assert len((await keeper.maintenance.undo(actor="crawler", user_id="mei")).steps) == 1
+    assert len((await keeper.maintenance.undo(source_actor="crawler", user_id="mei")).steps) == 1
     done = await keeper.maintenance.undo(metadata={"document": "notes.pdf"}, user_id="mei")
     assert done.steps and all("Momo" in step.text or "cat" in step.text for step in done.steps)
     assert {item.content for item in await stored(keeper)} == {"Mei likes tea"}
-    assert (await keeper.maintenance.undo(actor="crawler", user_id="bob")).steps == ()
+    assert (await keeper.maintenance.undo(source_actor="crawler", user_id="bob")).steps == ()
 
 
 async def test_what_a_person_changed_since_stays(keeper: Memory, clock: Clock) -> None:
@@ -187,7 +187,7 @@ async def test_of_a_source_only_what_came_since_a_moment_is_taken_back(keeper: M
     for text in ("Mei owes 5000 dollars to a prince", "Mei won a lottery", "Mei inherited a castle"):
         clock.now += DAY
         await keeper.add(text, user_id="mei", actor="crawler")
-    await keeper.maintenance.undo(actor="crawler", since=clock.now - DAY, user_id="mei")
+    await keeper.maintenance.undo(source_actor="crawler", since=clock.now - DAY, user_id="mei")
     assert {item.content for item in await stored(keeper)} == {"Mei owes 5000 dollars to a prince"}
 
 

@@ -55,7 +55,7 @@ RULES = KeywordRules(5, 0.3)
 
 def row_of(memory_id: str, text: str, tags: tuple[str, ...] = (), vector: Any = None) -> IndexRow:
     """A memory's row, made by the functions that `add` uses."""
-    values = index_values("mei", memory_id, index_entry(text, text, tags, {}, RULES))["terms"][0]
+    values = index_values("mei", memory_id, index_entry(text, text, tags, {}, "fact", RULES))["terms"][0]
     packed = {
         name: np.asarray(values[name], dtype).tobytes()
         for name, dtype in (
@@ -126,7 +126,7 @@ def slow_coverage(texts: dict[str, str], query: str) -> dict[str, float]:
 def slow_keywords(texts: dict[str, str], query: str) -> dict[str, float]:
     """Exact 1.0, beginning 0.8, times the weight, rare ones counting more."""
     carried = {
-        memory_id: {word: weight for word, weight, _ in index_entry(text, text, (), {}, RULES).keywords}
+        memory_id: {word: weight for word, weight, _ in index_entry(text, text, (), {}, "fact", RULES).keywords}
         for memory_id, text in texts.items()
     }
     scores = dict.fromkeys(texts, 0.0)
@@ -166,7 +166,7 @@ def test_every_leg_equals_the_textbook_after_any_edits(
         memory_id = f"id{number:02}"
         if verb == "put":
             index.put([row_of(memory_id, text, vector=vector)])
-            index.words.learn(word for word, _, _ in index_entry(text, text, (), {}, RULES).keywords)
+            index.words.learn(word for word, _, _ in index_entry(text, text, (), {}, "fact", RULES).keywords)
             alive[memory_id] = (text, vector)
         else:
             index.drop([memory_id])

@@ -30,7 +30,7 @@ async def learning(place: Place) -> AsyncIterator[Memory]:
     async with Memory.open(place, embedder=WordEmbedder(64)) as memory:
         await memory.add(CHAT, user_id="mei", session_id="s", user_names=["Mei"])
         await memory.add(["likes chess", "plays go"], user_id="mei", tags=["游戏"])
-        await memory.add({"text": "a key", "memory_key": "k", "valid_to": NOW}, user_id="bo")
+        await memory.add({"content": "a key", "memory_key": "k", "valid_to": NOW}, user_id="bo")
         made = (await memory.add("likes jazz", user_id="bo")).memories[0]
         await memory.update(made.id, user_id="bo", content="likes blues", memory_type="preference")
         await memory.update(made.id, user_id="bo", status="archived")

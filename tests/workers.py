@@ -98,7 +98,7 @@ async def count_up(place: Place, memory_id: str, times: int) -> None:
                 now = await memory.get(memory_id, user_id="mei")
                 try:
                     n = now.metadata["n"] + 1
-                    await memory.update(memory_id, user_id="mei", version=now.version, metadata={"n": n})
+                    await memory.update(memory_id, user_id="mei", expected_version=now.version, metadata={"n": n})
                     break
                 except VersionConflict:
                     continue

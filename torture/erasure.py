@@ -151,7 +151,7 @@ class Worker:
         texts, user = self.given.texts(MESSAGES, self.process, turn), self.given.user
         where = self.given.folder / f"{self.given.name}-{self.process}-{turn}"
         async with Memory.open(f"{where}.db", settings=self.given.settings(), embedder=WordEmbedder(16)) as scratch:
-            await scratch.add([{"text": text} for text in texts], user_id=user)
+            await scratch.add([{"content": text} for text in texts], user_id=user)
             await scratch.transfer.export(f"{where}.jsonl")
         take_in = self.memory.transfer.import_memories
         await self.noted(texts, lambda: take_in(f"{where}.jsonl", progress=self._step))

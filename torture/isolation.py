@@ -88,7 +88,7 @@ async def _owned(memory: Memory, folder: Path) -> Theirs:
     """Create the owner's data: a conversation, a memory with a key, synonyms, a recall."""
     said = [{"role": "user", "name": CANARY, "content": f"My {CANARY} sings in the garden."}]
     receipt = await memory.add(said, user_id=OWNER, session_id=SESSION, group_id=CANARY)
-    bird = {"text": f"the {CANARY} sings", "memory_key": "bird", "metadata": {"x": CANARY}, "tags": ["bird"]}
+    bird = {"content": f"the {CANARY} sings", "memory_key": "bird", "metadata": {"x": CANARY}, "tags": ["bird"]}
     [kept] = (await memory.add(bird, user_id=OWNER)).memories
     await memory.update(kept.id, user_id=OWNER, content=f"the {CANARY} sings well")
     await memory.synonyms.add([("sings", CANARY)], user_id=OWNER)

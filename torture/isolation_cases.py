@@ -83,7 +83,7 @@ BY_ID: dict[str, Call] = {
         [{"memory_id": theirs.memory_id, "content": "mine now"}], user_id=user
     ),
     "delete_many": lambda memory, user, theirs: memory.delete_many([theirs.memory_id], user_id=user, with_sources=True),
-    "restore": lambda memory, user, theirs: memory.restore(theirs.memory_id, user_id=user, version=1),
+    "restore": lambda memory, user, theirs: memory.restore(theirs.memory_id, user_id=user, to_version=1),
     "delete": lambda memory, user, theirs: memory.delete(theirs.memory_id, user_id=user, with_sources=True),
     "history": lambda memory, user, theirs: memory.history(theirs.memory_key, user_id=user),
     "sources": lambda memory, user, theirs: memory.sources(theirs.memory_id, user_id=user),

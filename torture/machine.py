@@ -102,7 +102,7 @@ class Machine(RuleBasedStateMachine):
     def add(self, user: str, word: str, session: str | None, tags: set[str]) -> None:
         self.number += 1
         key, text = f"key {self.number}", f"{word} w{self.number}x"
-        given = {"text": text, "memory_key": key, "tags": sorted(tags)}
+        given = {"content": text, "memory_key": key, "tags": sorted(tags)}
         once = f"once {self.number}"
         receipt = self.do(self.memory.add(given, user_id=user, session_id=session, idempotency_key=once))
         assert (receipt.created, receipt.state) == (1, ReceiptState.INDEXED)
@@ -143,13 +143,13 @@ class Machine(RuleBasedStateMachine):
             "valid_to": None if one.valid_to else START + timedelta(days=number % 3),
         }
         given = {change: values[change]}
-        item = self.do(self.memory.update(one.key, user_id=one.user, version=one.version, **given))
+        item = self.do(self.memory.update(one.key, user_id=one.user, expected_version=one.version, **given))
         one.before.append(one.state())
         setattr(one, change, values[change])
         one.version += 1
         self.check(one, item)
         try:
-            self.do(self.memory.update(one.key, user_id=one.user, version=one.version - 1, importance=0.1))
+            self.do(self.memory.update(one.key, user_id=one.user, expected_version=one.version - 1, importance=0.1))
             raise AssertionError("a version that is over was changed")
         except VersionConflict:
             pass

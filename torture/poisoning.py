@@ -78,7 +78,7 @@ async def _one(trial: Trial, memory: Memory, kind: str, text: str, mark: str, nu
     ways = (
         text,
         [{"role": "user", "name": text[:40], "content": f"I read this: {text}"}],
-        {"text": f"{mark} tea", "tags": [text[:60]], "metadata": {"title": text}},
+        {"content": f"{mark} tea", "tags": [text[:60]], "metadata": {"title": text}},
     )
     made = (await memory.add(ways[number % 3], **where)).memories
     kept = strip_context(text)  # forged context blocks in messages are removed

@@ -89,7 +89,7 @@ async def _prepared(memory: Memory, way: str, user: str, export: Path) -> Commit
             async with _opened(export.with_suffix(".db")) as elsewhere:
                 await elsewhere.add(LIMIT, user_id=user, memory_type="fact")
                 await elsewhere.transfer.export(export, user_id=user)
-    await memory.add([{"text": f"Door {at} is blue", "type": "fact"} for at in range(OLDER)], user_id=user)
+    await memory.add([{"content": f"Door {at} is blue", "memory_type": "fact"} for at in range(OLDER)], user_id=user)
     return Commit(way, user, old.id, str(export))
 
 

@@ -24,10 +24,12 @@ from torch import Tensor
 from torch.nn import functional
 from torch.utils.data import DataLoader
 
+from jiyi.reader.pairs import ANSWERS, CHANGES, pair_ids
+
 from .evaluate import figures
 from .held_out import read_json, split
-from .lists import ANSWERS, CHANGES, UNKNOWN, Example
-from .network import HEADS, ReaderNetwork, network_of, padded, pair_ids, tokenizer_of
+from .lists import UNKNOWN, Example
+from .network import HEADS, ReaderNetwork, network_of, padded, tokenizer_of
 from .train import CHUNKS, Batches, Config, config_of, loss_of, optimiser, sampler_of
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"

@@ -9,20 +9,22 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from . import inputs
-from .inputs import Pair
-from .lists import ANSWERS, CHANGES, ENDS, SUPPORTS, _speaker
-from .network import HEADS, ReaderNetwork, padded, pair_ids
+from jiyi.reader import USER, Passage, pairs
+from jiyi.reader.pairs import ANSWERS, CHANGES, SUPPORTS, Pair, pair_ids
+
+from .held_out import auc
+from .lists import ENDS, _speaker
+from .network import HEADS, ReaderNetwork, padded
 
 BATCH = 1024
 KEPT = 97.5
 
 
 @torch.no_grad()
-def logits_of(network: ReaderNetwork, tokenizer: Any, head: int, pairs: Sequence[Pair]) -> NDArray[np.float32]:
+def logits_of(network: ReaderNetwork, tokenizer: Any, head: int, wanted: Sequence[Pair]) -> NDArray[np.float32]:
     network.eval()
     cache: dict[str, list[int]] = {}
-    rows = [pair_ids(tokenizer, head, pair, cache) for pair in pairs]
+    rows = [pair_ids(tokenizer, head, pair, cache) for pair in wanted]
     order = sorted(range(len(rows)), key=lambda at: -len(rows[at][0]))
     device = next(network.parameters()).device
     out: list[Any] = [None] * len(rows)
@@ -34,13 +36,6 @@ def logits_of(network: ReaderNetwork, tokenizer: Any, head: int, pairs: Sequence
         for at, row in zip(some, network.judge(states.float(), HEADS[head]).cpu().numpy(), strict=True):
             out[at] = row
     return np.stack(out)
-
-
-def auc(high: Any, low: Any) -> float:
-    high, low = np.asarray(high), np.asarray(low)
-    if not len(high) or not len(low):
-        return float("nan")
-    return float((high[:, None] > low[None]).mean() + 0.5 * (high[:, None] == low[None]).mean())
 
 
 def figures(network: ReaderNetwork, tokenizer: Any, dev: Any, languages: set[str], name: str) -> dict[str, Any]:
@@ -112,28 +107,28 @@ def _story_line(rows: Sequence[Any]) -> str:
 
 
 def answers_rows(network: ReaderNetwork, tokenizer: Any, records: Sequence[Any]) -> list[Any]:
-    pairs, places = [], []
+    found, places = [], []
     for place, record in enumerate(records):
         before = record.get("before", "").partition(": ")
         for kind in ("yes", "no"):
             for asked in record[kind]:
                 text = asked["q"] if isinstance(asked, dict) else asked
-                pairs.append(inputs.answers(text, record["speaker"], record["said"], before[2] or before[0]))
+                found.append(pairs.answers(text, Passage(record["said"], record["speaker"], before[2] or before[0])))
                 places.append((place, "indirect" if isinstance(asked, dict) else kind))
     out = [{"place": p, "language": r["lang"], "yes": [], "no": [], "indirect": []} for p, r in enumerate(records)]
-    for (place, kind), score in zip(places, logits_of(network, tokenizer, ANSWERS, pairs)[:, 0], strict=True):
+    for (place, kind), score in zip(places, logits_of(network, tokenizer, ANSWERS, found)[:, 0], strict=True):
         out[place][kind].append(float(score))
     return out
 
 
 def changes_rows(network: ReaderNetwork, tokenizer: Any, records: Sequence[Any]) -> list[Any]:
-    pairs, places = [], []
+    found, places = [], []
     for place, record in enumerate(records):
         for one in record["older"]:
-            by = [inputs.USER if name == record["speaker"] else name for name in (record["newer_by"], one["by"])]
-            pairs.append(inputs.changes(by[0], record["newer"], by[1], one["said"]))
+            by = [USER if name == record["speaker"] else name for name in (record["newer_by"], one["by"])]
+            found.append(pairs.changes(Passage(record["newer"], by[0]), Passage(one["said"], by[1])))
             places.append((place, one["label"], one["by"] == record["newer_by"]))
-    logits = torch.log_softmax(torch.from_numpy(logits_of(network, tokenizer, CHANGES, pairs)), 1).numpy()
+    logits = torch.log_softmax(torch.from_numpy(logits_of(network, tokenizer, CHANGES, found)), 1).numpy()
     out: list[Any] = [
         {"place": p, "language": r["lang"], "ends": [], "repeats": [], "labels": [], "same": []}
         for p, r in enumerate(records)
@@ -147,21 +142,21 @@ def changes_rows(network: ReaderNetwork, tokenizer: Any, records: Sequence[Any])
 
 
 def grounding_rows(network: ReaderNetwork, tokenizer: Any, records: Sequence[Any]) -> list[Any]:
-    pairs, places = [], []
+    found, places = [], []
     for place, record in enumerate(records):
         for kind in ("true", "false"):
             for memory in record[kind]:
                 text = memory if isinstance(memory, str) else memory["text"]
-                pairs.append(inputs.supports("\n".join(record["messages"]), text))
+                found.append(pairs.supports("\n".join(record["messages"]), text))
                 places.append((place, kind))
     out: list[Any] = [{"place": p, "language": r["lang"], "true": [], "false": []} for p, r in enumerate(records)]
-    for (place, kind), score in zip(places, logits_of(network, tokenizer, SUPPORTS, pairs)[:, 0], strict=True):
+    for (place, kind), score in zip(places, logits_of(network, tokenizer, SUPPORTS, found)[:, 0], strict=True):
         out[place][kind].append(float(score))
     return out
 
 
 def story_rows(network: ReaderNetwork, tokenizer: Any, stories: Sequence[Any]) -> list[Any]:
-    pairs, rows = [], []
+    found, rows = [], []
     for place, story in enumerate(stories):
         messages = story["messages"]
         for question in story["questions"]:
@@ -176,8 +171,10 @@ def story_rows(network: ReaderNetwork, tokenizer: Any, stories: Sequence[Any]) -
             )
             for message in messages:
                 before = messages[message["previous"]]["text"] if message["previous"] >= 0 else ""
-                pairs.append(inputs.answers(question["text"], _speaker(story, message), message["text"], before))
-    scores = logits_of(network, tokenizer, ANSWERS, pairs)[:, 0]
+                found.append(
+                    pairs.answers(question["text"], Passage(message["text"], _speaker(story, message), before))
+                )
+    scores = logits_of(network, tokenizer, ANSWERS, found)[:, 0]
     at = 0
     for row in rows:
         count = len(row["holds"])

@@ -18,11 +18,12 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from jiyi.reader.pairs import MARKS
+
 from .evaluate import figures
 from .held_out import read_json
 from .network import HEADS, ReaderNetwork, network_of, tokenizer_of
 
-MARKS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[unused1]", "[unused2]", "[unused3]")
 PART = 15 * 1024 * 1024  # bytes of a file that comes back from a rented machine
 
 

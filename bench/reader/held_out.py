@@ -7,6 +7,10 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+BLOCK = 12  # statements of one list of contrast records
+
 
 def split(data: Any) -> tuple[Any, Any]:
     """Hold out every eighth record of each kind and every eighth story of ours, to choose settings and to calibrate."""
@@ -43,3 +47,16 @@ def contrast_records(story: Any) -> list[Any]:
 def read_json(path: Path) -> Any:
     with gzip.open(path, "rt", encoding="utf-8") as file:
         return json.load(file)
+
+
+def records(path: Path) -> list[Any]:
+    raw = path.read_bytes()
+    text = (gzip.decompress(raw) if path.suffix == ".gz" else raw).decode()
+    return [json.loads(line) for line in text.splitlines() if line.strip()]
+
+
+def auc(high: Any, low: Any) -> float:
+    high, low = np.asarray(high), np.asarray(low)
+    if not len(high) or not len(low):
+        return float("nan")
+    return float((high[:, None] > low[None]).mean() + 0.5 * (high[:, None] == low[None]).mean())

@@ -10,10 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from . import inputs
-from .inputs import Pair
+from jiyi.reader import USER, Passage, pairs
+from jiyi.reader.pairs import Pair
 
-ANSWERS, CHANGES, SUPPORTS = range(3)
 LABELS = ("ends", "repeats", "stands")
 ENDS, REPEATS, STANDS = range(3)
 UNKNOWN = -1.0  # label of a pair that only a teacher judges
@@ -102,10 +101,10 @@ class Sampler:
         found += [self._foreign(asked, story) for _ in range(self.mix.foreign)]
         language = "zh" if re.search(r"[\u4e00-\u9fff]", asked) else "en"
         if self.chance.random() < self.mix.asked_before:
-            found.append(Example(inputs.answers(asked, inputs.USER, asked), 0.0))
+            found.append(Example(pairs.answers(asked, Passage(asked)), 0.0))
         if self.chance.random() < self.mix.non_answer:
             text = self.chance.choice(NON_ANSWERS[language])
-            found.append(Example(inputs.answers(asked, "assistant", text, asked), 0.0))
+            found.append(Example(pairs.answers(asked, Passage(text, "assistant", asked)), 0.0))
         return found
 
     def changed(self) -> list[Example]:
@@ -120,9 +119,9 @@ class Sampler:
             new = messages[newer]
             return [
                 Example(
-                    inputs.changes(
-                        _speaker(story, new), renamed(new["text"], rename),
-                        _speaker(story, messages[at]), renamed(messages[at]["text"], rename),
+                    pairs.changes(
+                        Passage(renamed(new["text"], rename), _speaker(story, new)),
+                        Passage(renamed(messages[at]["text"], rename), _speaker(story, messages[at])),
                     ),
                     label,
                 )
@@ -132,14 +131,15 @@ class Sampler:
         older = record["older"]
         unmarked = self.chance.random() < self.mix.unmarked
         newer = plain(record["newer"]) if unmarked else record["newer"]
-        own = record["speaker"] if self.chance.random() < 0.15 else inputs.USER
+        own = record["speaker"] if self.chance.random() < 0.15 else USER
 
         def by(name: str) -> str:
             return own if name == record["speaker"] else name
 
         return [
             Example(
-                inputs.changes(by(record["newer_by"]), newer, by(one["by"]), one["said"]), LABELS.index(one["label"])
+                pairs.changes(Passage(newer, by(record["newer_by"])), Passage(one["said"], by(one["by"]))),
+                LABELS.index(one["label"]),
             )
             for one in older
         ]
@@ -167,7 +167,10 @@ class Sampler:
         older = self.chance.sample(story["near"][newer], min(UNLABELLED, len(story["near"][newer])))
         return [
             Example(
-                inputs.changes(_speaker(story, new), new["text"], _speaker(story, messages[at]), messages[at]["text"]),
+                pairs.changes(
+                    Passage(new["text"], _speaker(story, new)),
+                    Passage(messages[at]["text"], _speaker(story, messages[at])),
+                ),
                 UNKNOWN,
             )
             for at in older
@@ -181,7 +184,7 @@ class Sampler:
         other = self.chance.choice(self.grounding)
         if other is not record and other["lang"] == record["lang"]:
             found.append((self.chance.choice(other["true"]), 0.0))
-        return [Example(inputs.supports(messages, memory), label) for memory, label in found]
+        return [Example(pairs.supports(messages, memory), label) for memory, label in found]
 
     def _choices(self, story: Any, question: Any) -> list[tuple[int, float]]:
         mix = self.mix
@@ -210,7 +213,7 @@ class Sampler:
         if self.chance.random() < mix.unmarked:
             text = plain(text)
         kind = KINDS.index(message["kind"]) if message.get("kind") in KINDS else -1
-        return Example(inputs.answers(asked, speaker, text, before), label, kind)
+        return Example(pairs.answers(asked, Passage(text, speaker, before)), label, kind)
 
     def _shown_speaker(self, story: Any, message: Any, rename: dict[str, str]) -> str:
         if self.chance.random() < self.mix.without_speaker:
@@ -218,7 +221,7 @@ class Sampler:
         speaker = _speaker(story, message)
         # The questions of contrast records are asked by the speaker, who may or may not be known as the user.
         if story["source"] == "contrast" and speaker != "assistant" and self.chance.random() < 0.5:
-            return inputs.USER
+            return USER
         return renamed(speaker, rename)
 
     def _foreign(self, asked: str, story: Any) -> Example:
@@ -266,7 +269,7 @@ def changes_of(story: Any) -> list[tuple[int, list[int], list[int]]]:
 
 def _speaker(story: Any, message: Any) -> str:
     """Return the speaker; the user's own messages are marked as such, whatever the user's name."""
-    return inputs.USER if message["speaker"] == story["user"] else str(message["speaker"])
+    return USER if message["speaker"] == story["user"] else str(message["speaker"])
 
 
 def _peers(story: Any) -> str:

@@ -9,14 +9,11 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from tokenizers import Tokenizer
-from tokenizers.models import WordPiece
-from tokenizers.normalizers import BertNormalizer
-from tokenizers.pre_tokenizers import BertPreTokenizer
 from torch import Tensor, nn
 from transformers import BertConfig, BertModel
 
-from .inputs import BEFORE_TOKENS, Pair
+from jiyi.reader.pairs import new_tokenizer, read_vocabulary
+
 from .lists import KINDS
 
 HEADS = ("answers", "changes", "supports")
@@ -36,31 +33,9 @@ PARTS = {
 TABLES = {"words": "word_embeddings", "positions": "position_embeddings", "types": "token_type_embeddings"}
 
 
-def tokenizer_of(vocabulary: Path) -> Tokenizer:
-    names = vocabulary.read_text(encoding="utf-8").rstrip("\n").split("\n")
-    tokenizer = Tokenizer(WordPiece({name: at for at, name in enumerate(names)}, unk_token="[UNK]"))
-    lower = not vocabulary.with_suffix("").with_suffix(".cased").exists()
-    tokenizer.normalizer = BertNormalizer(lowercase=lower, strip_accents=lower, handle_chinese_chars=True)
-    tokenizer.pre_tokenizer = BertPreTokenizer()
-    return tokenizer
-
-
-def pair_ids(tokenizer: Tokenizer, head: int, pair: Pair, cache: dict[str, list[int]]) -> tuple[list[int], int]:
-    """Return [CLS] head first [SEP] second [SEP] (before [SEP]), and the length of its first segment."""
-
-    def encoded(text: str) -> list[int]:
-        if text not in cache:
-            if len(cache) > 200_000:
-                cache.clear()
-            cache[text] = tokenizer.encode(text[:2000], add_special_tokens=False).ids
-        return cache[text]
-
-    cls, sep, mark = (tokenizer.token_to_id(name) for name in ("[CLS]", "[SEP]", f"[unused{head + 1}]"))
-    first = [cls, mark, *encoded(pair.first)[: pair.first_tokens], sep]
-    second = [*encoded(pair.second)[: pair.second_tokens], sep]
-    if pair.before:
-        second += [*encoded(pair.before)[:BEFORE_TOKENS], sep]
-    return first + second, len(first)
+def tokenizer_of(vocabulary: Path) -> Any:
+    is_cased = vocabulary.with_suffix("").with_suffix(".cased").exists()
+    return new_tokenizer(read_vocabulary(vocabulary), lower_case=not is_cased)
 
 
 class ReaderNetwork(nn.Module):

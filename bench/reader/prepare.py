@@ -7,8 +7,6 @@
 from __future__ import annotations
 
 import argparse
-import gzip
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -20,20 +18,14 @@ from .. import indirect_stories, plain_stories
 from ..reranker import data
 from ..reranker.files import write_json
 from ..reranker.prepare import cache_of_vectors
+from .held_out import BLOCK, records
 
 TRAINING = Path(__file__).parents[1] / "data"
 PLAIN, INDIRECT = 300, 200  # stories made from templates
 TWICE = "8"  # ends the name of a base whose layers shall stand twice
 FOREIGN = 24  # statements of other stories that are close to a question
-BLOCK = 12  # statements of one list of contrast records
 OURS = ("everyday", "messy", "contrast")
 DEV_STORIES = ("everyday-dev", "messy-dev", "tasks-dev")
-
-
-def records(path: Path) -> list[Any]:
-    raw = path.read_bytes()
-    text = (gzip.decompress(raw) if path.suffix == ".gz" else raw).decode()
-    return [json.loads(line) for line in text.splitlines() if line.strip()]
 
 
 def contrast(found: list[Any], source: str) -> list[Any]:

@@ -21,11 +21,14 @@ from torch import Tensor
 from torch.nn import functional
 from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 
+from jiyi.reader.pairs import ANSWERS, CHANGES, SUPPORTS, pair_ids
+
 from .evaluate import figures
 from .held_out import read_json, split
-from .lists import ANSWERS, CHANGES, SUPPORTS, Example, Mix, Sampler
-from .network import HEADS, ReaderNetwork, network_of, padded, pair_ids, tokenizer_of
+from .lists import Example, Mix, Sampler
+from .network import HEADS, ReaderNetwork, network_of, padded, tokenizer_of
 
+MAX_KNOWN = 200_000  # texts whose tokens are kept
 CHUNKS = 6  # parts of a batch, by length, to save padding
 
 
@@ -80,6 +83,8 @@ class Batches(IterableDataset[Any]):
                 group += 1
 
     def _batch(self) -> Any:
+        if len(self.cache) > MAX_KNOWN:
+            self.cache.clear()
         rows = [
             (pair_ids(self.tokenizer, head, one.pair, self.cache), (head, group, one.kind, one.label))
             for head, group, one in self.lists()

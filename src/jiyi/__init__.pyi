@@ -53,6 +53,7 @@ from .metrics import Metrics as Metrics
 from .metrics import Timing as Timing
 from .models import RELEVANT as RELEVANT
 from .models import UNSET as UNSET
+from .models import Answer as Answer
 from .models import CacheUse as CacheUse
 from .models import CandidateMemory as CandidateMemory
 from .models import Check as Check

@@ -21,11 +21,13 @@ from .llm import resolve as resolve_llm
 from .metrics import Meter
 from .models import Deletion, MemoryItem, Status
 from .rate_limit import CircuitBreaker
-from .read.accesses import Accesses
+from .read.accesses import Accesses, Period
 from .read.presets import PRESETS, TYPE_PRIORITIES, Ranking
 from .read.rerank import Reranker
 from .read.rerank import resolve as resolve_reranker
-from .read.search import KEPT, Period, Searcher
+from .read.search import KEPT, Searcher
+from .reader import Reader
+from .reader import resolve as resolve_reader
 from .scope import Filter, Filters, Lifetimes
 from .settings import EngineSettings, Settings
 from .store.repositories.memories import Places
@@ -143,7 +145,7 @@ class Engine:
     lifetimes: Lifetimes
     llm: LLMClient | None
     expander: Expander | None
-    extractors: tuple[Extractor, ...]  # besides the built-in one
+    extractors: tuple[Extractor, ...]  # of the program, besides the built-in one
     slow_extractor: Extractor | None
     files: WorkspaceFiles | None
     spool: Path  # uploads that wait to be imported
@@ -160,6 +162,7 @@ class Engine:
         extractor: Extractor | None = None,
         extractors: Sequence[Extractor] = (),
         reranker: Reranker | None = None,
+        reader: Reader | None = None,
         workspace: str | Path | None = None,
         workspace_user: str | None = None,
     ) -> Self:
@@ -176,9 +179,11 @@ class Engine:
         expander = None
         client = resolve_llm(settings, store.llm_usage, meter, llm)
         if client is not None:
-            from .write.llm import LlmExtractor  # imported late because its validators are slow to build
+            # Imported late because its validators are slow to build.
+            from .write.llm import LlmExtractor, SupportCheck, verifies
 
-            extractor = extractor or LlmExtractor(client)
+            verify = partial(verifies, settings.llm.verify, client.id, store.keys.passed_self_test)
+            extractor = extractor or LlmExtractor(client, SupportCheck(verify=verify))
             if settings.search.expand_with_llm:
                 from .llm.keywords import Expander
 
@@ -203,6 +208,8 @@ class Engine:
                 meter,
                 resolve_reranker(settings, reranker),
                 min(KEPT, settings.cache.max_searches),
+                reader=resolve_reader(settings, reader),
+                reading_tokens=settings.search.reading_tokens,
             ),
             accesses=accesses,
             lifetimes=tuple(sorted(Retention(settings=settings.maintenance).lifetimes.items())),
@@ -223,6 +230,15 @@ class Engine:
         return KeywordRules(given.max_keywords_per_memory, given.min_keyword_weight)
 
     @cached_property
+    def own_extractors(self) -> tuple[Extractor, ...]:
+        """Extractors of the program and of installed packages, with the layers of their types."""
+        from .write.drafts import installed_extractors, set_layers
+
+        found = (*self.extractors, *installed_extractors())
+        set_layers(found)
+        return found
+
+    @cached_property
     def pipeline(self) -> Flow:
         """The stages of `add`, loaded with the first one: programs that only search start faster."""
         from .write.add import Flow
@@ -239,9 +255,11 @@ class Engine:
             embedder=self.embedder,
             keyword_rules=self.rules,
             settings=self.settings.extraction,
-            extractors=(BuiltinExtractor(), *self.extractors),
+            extractors=(BuiltinExtractor(),),
+            own_extractors=self.own_extractors,
             slow_extractor=self.slow_extractor,
             judge=judging,
+            reader=self.searcher.reader,
             meter=self.meter,
         )
 
@@ -249,6 +267,7 @@ class Engine:
     def change(self) -> Callable[..., Awaitable[MemoryItem]]:
         from .write.change import change
 
+        _ = self.own_extractors  # the layer follows the type
         return partial(change, store=self.store, embedder=self.embedder, rules=self.rules)
 
     @cached_property
@@ -260,6 +279,7 @@ class Engine:
     async def start(self) -> None:
         await self.store.start()
         if self.files is not None:
+            _ = self.own_extractors  # the layer of a type decides about its file
             try:
                 await self.files.start(self.store, self.embedder, self.rules)
             except BaseException:

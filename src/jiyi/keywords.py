@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, Final
+from typing import Any
 
 from . import validation
 from .engine import runtime
 from .errors import InvalidInput, LlmBadReply
+from .languages.terms import TYPE_WEIGHT, type_words
 from .languages.terms import keywords as keywords_by_rule
 from .languages.words import normalise, prompt_language
 from .llm import LLMRequest
@@ -28,27 +29,10 @@ from .read.query import MOST_RELATED, MOST_SYNONYMS, Expansion, expand
 Llm = Callable[[str], Awaitable[str]]
 
 TAG_WEIGHT = 1.0
-TYPE_WEIGHT = 0.4
 LIGHTEST = 0.3
 MOST_KEYWORDS = 50
 LONGEST_REPLY = 20_000
 LONGEST_IN_PROMPT = 8_000
-
-# Keywords that a memory type adds: (Chinese, English).
-TYPE_WORDS: Final[dict[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
-    "preference": (("偏好",), ("preference",)),
-    "fact": ((), ()),  # too general
-    "task": (("任务", "待办"), ("task", "todo")),
-    "event": (("事件",), ("event",)),
-    "episode": (("经历",), ("episode",)),
-    "profile": (("个人资料",), ("profile",)),
-    "pattern": (("习惯",), ("habit",)),
-    "skill": (("技能",), ("skill",)),
-    "lesson": (("经验",), ("lesson",)),
-    "decision": (("决定",), ("decision",)),
-    "config": (("配置",), ("config", "configuration")),
-    "command_output": (("命令", "输出"), ("command", "output")),
-}
 
 logger = logging.getLogger(__name__)
 
@@ -189,9 +173,3 @@ class KeywordExtractor:
         if self._model is not None and self._user_id is not None:
             return (await self._model.ask(request, user_id=self._user_id)).text
         return ""
-
-
-def type_words(memory_type: str, text: str) -> tuple[str, ...]:
-    """Return the keywords that a type adds to its memories, in the language of the text."""
-    chinese, english = TYPE_WORDS.get(memory_type, ((), ()))
-    return english if prompt_language(text) == "en" else chinese

@@ -1,5 +1,4 @@
-"""The class `Memory`: each verb validates its arguments and runs its stages, which are in `write` and `read`.
-Those of writing are imported when a verb needs them: programs that only search start faster."""
+"""The class `Memory`: each verb checks its arguments and runs its stages. Those of writing are imported when needed."""
 
 from __future__ import annotations
 
@@ -18,12 +17,14 @@ from .areas.recalls import Recalls
 from .areas.sessions import TurnQueue, turn_of
 from .embed import Embedder
 from .engine import Engine, Runtime
-from .errors import InvalidInput
+from .errors import InvalidInput, LlmRefused
 from .health import HealthCheck
 from .languages.words import language as language_of
 from .llm import LLM
 from .models import (
+    MOST_FOR_ANSWER,
     RELEVANT,
+    Answer,
     Deletion,
     Health,
     MemoryItem,
@@ -42,6 +43,7 @@ from .models import (
 from .read.hits import as_they_were, to_the_point
 from .read.query import interpret, with_llm_synonyms
 from .read.rerank import Reranker
+from .reader import Reader
 from .scope import Changes, Filter, Filters, TimeRange, explain_arguments
 from .settings import Settings, load_settings
 
@@ -81,6 +83,7 @@ class Memory(Areas, Bulk, Recalls):
         extractor: Extractor | None = None,
         extractors: Sequence[Extractor] = (),
         reranker: Reranker | None = None,
+        reader: Reader | None = None,
         workspace: str | Path | None = None,
         workspace_user: str | None = None,
         key: str | None = None,
@@ -89,15 +92,15 @@ class Memory(Areas, Bulk, Recalls):
         URL names a server (`jiyi serve`); `key` is its API key. With a `workspace`, a folder, memories are also files:
         DIR/context/memory.md of the `workspace_user`, or DIR/<user>/context/memory.md of each user.
 
-        `embedder`, `llm` and `reranker` replace those of the settings. `extractors` run inside `add`, beside the
-        built-in one; a slow `extractor`, such as one that asks a model, runs in a job after it and replaces them.
-
+        `embedder`, `llm`, `reranker` and `reader` replace those of the settings. `extractors`, and those of installed
+        packages, run beside the built-in one; a slow `extractor`, such as one that asks a model, runs in a job and
+        replaces that.
         Use it as `async with Memory.open() as memory:`, or `memory = await Memory.open()` and `await memory.close()`.
         """
         settings = settings or load_settings()
         parts: dict[str, Any] = {"settings": settings, "embedder": embedder, "llm": llm, "reranker": reranker}
-        parts |= {"extractor": extractor, "extractors": extractors, "workspace": workspace}
-        parts["workspace_user"] = workspace_user
+        parts |= {"reader": reader, "extractor": extractor, "extractors": extractors}
+        parts |= {"workspace": workspace, "workspace_user": workspace_user}
         if str(where or settings.url or "").lower().startswith(("http://", "https://")):
             from .client import Memory as Client
 
@@ -140,6 +143,9 @@ class Memory(Areas, Bulk, Recalls):
         expires_at: datetime | None = None,
         trust: float = 1.0,
         user_names: Sequence[str] | None = None,
+        own_only: bool = False,
+        instructions: str | None = None,
+        categories: Sequence[str] | None = None,
         idempotency_key: str | None = None,
         epoch: str | None = None,
         on_conflict: OnConflict = "error",
@@ -160,7 +166,11 @@ class Memory(Areas, Bulk, Recalls):
         nothing is saved if the user was deleted since then.
 
         A message is the user's if it has no name, or the `user_id` or one of `user_names` (also a setting) as its name.
-        With any other name it is another person's: it ends only what that person said.
+        With any other name it is another person's: it ends only what that person said. With `own_only`, memories are
+        made only of what the user told, what is about the user, and the user's own episodes.
+
+        `instructions` tell a language model what to remember and what never; `categories` ("diet: food and allergies")
+        are the tags it may give. Both add to those of the settings.
 
             await memory.add("I moved to Berlin in May", user_id="mei")
             await memory.add([{"role": "user", "content": "下周三去上海出差"}], user_id="mei", session_id="s1")
@@ -183,6 +193,9 @@ class Memory(Areas, Bulk, Recalls):
             trust=trust,
             epoch=epoch,
             user_names=user_names or (),
+            own_only=own_only,
+            instructions=instructions,
+            categories=categories or (),
         )
         validation.choice("on_conflict", on_conflict, get_args(OnConflict))
         accepted = accept(what)
@@ -192,7 +205,7 @@ class Memory(Areas, Bulk, Recalls):
             rest: Any = {"idempotency_key": key, "user_names": names, "on_conflict": on_conflict, "actor": actor}
             receipt = await add(accepted, context, **rest, flow=flow)
         self._engine.meter.count("memories_made_total", by=receipt.created)
-        if receipt.state is ReceiptState.ACCEPTED or self._engine.pipeline.judge is not None:
+        if receipt.state is ReceiptState.ACCEPTED or self._engine.slow_extractor is not None:
             self._background.wake()
         if wait and receipt.state is ReceiptState.ACCEPTED:
             receipt = await self.jobs.wait(receipt, user_id=user_id)
@@ -224,7 +237,7 @@ class Memory(Areas, Bulk, Recalls):
         memory_id: str,
         *,
         user_id: str,
-        version: int | None = None,
+        expected_version: int | None = None,
         actor: str = "user",
         reason: str | None = None,
         **changes: Unpack[Changes],
@@ -232,16 +245,16 @@ class Memory(Areas, Bulk, Recalls):
         """Change some fields of a memory; the previous state stays in its history.
 
         Fields: `content`, `summary`, `memory_type`, `importance`, `tags`, `metadata`, `occurred_at`, `valid_to`,
-        `expires_at`, `status`. With `version`, `VersionConflict` is raised if it is not the current one.
+        `expires_at`, `status`. `VersionConflict` is raised if the memory is not at `expected_version`.
 
-            await memory.update(memory_id, user_id="mei", content="likes coffee", version=3)
+            await memory.update(memory_id, user_id="mei", content="likes coffee", expected_version=3)
         """
         from .write.change import changed_fields
 
         given = changed_fields(**changes)
         action = "archive" if given.get("status") == "archived" else "update"
         return await self._engine.change(
-            memory_id, given, user_id=user_id, version=version, action=action, actor=actor, reason=reason
+            memory_id, given, user_id=user_id, expected=expected_version, action=action, actor=actor, reason=reason
         )
 
     async def restore(
@@ -249,14 +262,15 @@ class Memory(Areas, Bulk, Recalls):
         memory_id: str,
         *,
         user_id: str,
-        version: int | None = None,
+        to_version: int | None = None,
         expected_version: int | None = None,
         actor: str = "user",
         reason: str | None = None,
     ) -> MemoryItem:
-        """Restore an earlier version, by default the one before the last change; `expected_version` is the current."""
+        """Restore an earlier version, by default the one before the last change. `VersionConflict` is raised if the
+        memory is not at `expected_version`."""
         return await self._engine.restore(
-            memory_id, user_id=user_id, version=version, expected=expected_version, actor=actor, reason=reason
+            memory_id, user_id=user_id, to_version=to_version, expected=expected_version, actor=actor, reason=reason
         )
 
     async def delete(self, memory_id: str, *, user_id: str, with_sources: bool = False) -> Deletion:
@@ -301,8 +315,10 @@ class Memory(Areas, Bulk, Recalls):
 
         Filters: `session_id`, `agent_id`, `group_id`, `memory_types`, `layers`, `tags` (any), `time_range` or
         `time_range_days`, `as_of` (valid then), `min_trust`, `metadata` (by key a value, `{"in": [1, 2]}` or
-        `{"gte": 1, "lt": 5}`). They apply in every mode and before the limit. `asked_at` replaces the current time.
-        `radius` is the least similarity (cosine) of hits that are found by their meaning.
+        `{"gte": 1, "lt": 5}`), and `keywords`: memories that have one of these words as a keyword, by a synonym, or in
+        their text. They apply in every mode and before the limit. `asked_at` replaces the current time.
+        `radius` is the least similarity of hits that are found by their meaning, where 0.7 means related texts; it is
+        mapped to the scale of the embedder.
 
             found = await memory.search("咖啡", user_id="mei", limit=3, explain=True)
         """
@@ -330,6 +346,28 @@ class Memory(Areas, Bulk, Recalls):
         if notes := tuple(note for note in (problem, unread) if note):
             found = found.model_copy(update={"degraded": (*found.degraded, *notes)})
         return engine.meter.count_search(found)
+
+    async def answer(
+        self,
+        question: str,
+        *,
+        user_id: str,
+        limit: int = 12,
+        asked_at: datetime | None = None,
+        **filters: Unpack[Filters],
+    ) -> Answer:
+        """Answer a question from the best memories, with the ids of those that the answer rests on, or `text=None` if
+        it is not known from them. Needs a language model; the filters are those of `search`, `limit` is 16 at most.
+
+            told = await memory.answer("what can't she eat?", user_id="mei")
+        """
+        from .areas.answer import NO_MODEL, answer
+
+        limit = validation.whole("limit", limit, highest=MOST_FOR_ANSWER)
+        if self._engine.llm is None:
+            raise LlmRefused(NO_MODEL)
+        found = await self.search(question, user_id=user_id, limit=limit, asked_at=asked_at, **filters)
+        return await answer(found, self._engine.llm, await self._engine.fence(), user_id=user_id)
 
     async def context(
         self,
@@ -443,7 +481,7 @@ class Memory(Areas, Bulk, Recalls):
         """Count what the store holds, of one user or of all."""
         engine, user_id = self._engine, validation.optional_name("user_id", user_id)
         held = await engine.store.statistics.stats(engine.embedder.id, user_id)
-        return held.model_copy(update={"cache": engine.searcher.cache_use(), "reranker": engine.searcher.reranker_id})
+        return held.model_copy(update={"cache": engine.searcher.cache_use(), **engine.searcher.models()})
 
     async def health(self) -> Health:
         """Check that the store answers, that jobs get done, and that texts can be embedded."""

@@ -28,6 +28,12 @@ def layer_of(memory_type: str) -> Layer:
     return LAYERS.get(memory_type, "semantic")
 
 
+def set_layer(memory_type: str, layer: Layer) -> None:
+    """Set the layer of a type that Jiyi does not know, for this process."""
+    if LAYERS.setdefault(memory_type, layer) != layer:
+        raise ValueError(f"the type {memory_type!r} belongs to the layer {LAYERS[memory_type]!r}")
+
+
 ALIASES = {"user_preference": "preference", "episodic": "episode", "event_log": "event", "behavior_history": "behavior"}
 
 

@@ -12,7 +12,7 @@ from math import inf
 from time import perf_counter
 from typing import Any, Protocol
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from .models import CacheUse, SearchResult, Value
 
@@ -97,7 +97,7 @@ Key = tuple[str, tuple[str, ...]]  # name and values of the labels
 SpreadState = tuple[list[int], float]
 
 
-class MeterState(BaseModel):
+class MeterState(Value):
     """Counts and timings of a meter, for another process."""
 
     counts: list[tuple[Key, int]]

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import warnings
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from enum import Enum, StrEnum
-from typing import Annotated, Any, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal
 
-from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, JsonValue, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    JsonValue,
+    ValidationError,
+    model_validator,
+)
 
+from .errors import InvalidInput
 from .memory_types import Layer, type_name
 
 SearchMode = Literal["hybrid", "keyword", "semantic"]
@@ -16,16 +26,21 @@ Status = Literal["active", "archived"]
 
 # Memories from this relevance on can be used; those below it are weak matches and are marked as such.
 RELEVANT = 0.6
+# Memories with a confidence or trust below it need a look: see `usage.review`.
+UNSURE = 0.6
+MOST_FOR_ANSWER = 16  # memories that `answer` shows to the language model
 
 
 def in_utc(at: datetime) -> datetime:
+    if at.utcoffset() is None:
+        raise ValueError("has no time zone; use datetime.now(UTC) or .replace(tzinfo=…)")
     try:
         return at.astimezone(UTC)
     except OverflowError:
         raise ValueError("is out of range in UTC") from None
 
 
-Time = Annotated[AwareDatetime, AfterValidator(in_utc)]
+Time = Annotated[datetime, AfterValidator(in_utc)]
 Share = Annotated[float, Field(ge=0.0, le=1.0)]
 
 
@@ -42,13 +57,39 @@ class Value(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)  # validators are slow to build
 
 
+def invalid_input(place: str, error: ValidationError) -> InvalidInput:
+    """Return the first of pydantic's problems as an error that names the field, in a value at `place`."""
+    first = error.errors(include_url=False)[0]
+    field = "".join(f".{part}" if isinstance(part, str) else f"[{part}]" for part in first["loc"])
+    return InvalidInput((place + field).removeprefix("."), first["msg"].removeprefix("Value error, "))
+
+
+if TYPE_CHECKING:
+    Given = Value  # a metaclass would hide the fields from type checkers
+else:
+
+    class _Constructor(type(BaseModel)):
+        def __call__(cls, **given: Any) -> Any:
+            for old, new in cls.old_names.items():
+                given = with_new_name(old, new, given, cls.__name__)
+            try:
+                return super().__call__(**given)
+            except ValidationError as error:
+                raise invalid_input("", error) from None
+
+    class Given(Value, metaclass=_Constructor):
+        """A value that callers make: its constructor raises `InvalidInput` and takes old names."""
+
+
 # Names of a message's time in other formats. An unknown one would silently become the current time.
 IMAGE_TEXTS = ("alt", "alt_text", "caption", "description", "title")
 SENT_AT_ALIASES = ("timestamp", "created_at", "create_time")
 
 
-class Message(Value):
+class Message(Given):
     """A message. OpenAI's field names `content` and `name` are accepted too."""
+
+    old_names: ClassVar[Mapping[str, str]] = {}
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -83,12 +124,41 @@ def _text_of_part(part: Any) -> str:
     raise ValueError("each part of the content must be text or an object")
 
 
-class CandidateMemory(Value):
-    """A memory extracted by the caller."""
+# Names of a candidate's fields in other formats.
+CANDIDATE_ALIASES = {"structured_data": "data", "importance_score": "importance"}
 
-    text: str
-    type: Annotated[str, AfterValidator(type_name)] | None = Field(default=None, max_length=64)
-    source_session_id: str | None = Field(default=None, max_length=256, description="stored in `metadata`")
+
+def with_new_name(old: str, new: str, given: Mapping[str, Any], place: str) -> Mapping[str, Any]:
+    """Return arguments or fields with a new name in place of an old one, and warn if the old one was used."""
+    if old not in given:
+        return given
+    if given.get(new) is not None:
+        raise InvalidInput(place, f"has {new!r} and {old!r}, its old name: leave {old!r} out")
+    told = f"{place}: {old!r} is now {new!r}; the next version does not know the old name"
+    warnings.warn(told, DeprecationWarning, stacklevel=3)
+    return {new if name == old else name: value for name, value in given.items() if name != new}
+
+
+def with_new_names(names: Mapping[str, str], data: Any) -> Any:
+    """Return the fields of a foreign value with new names in place of old ones."""
+    if not isinstance(data, dict):
+        return data
+    for old in (old for old, new in names.items() if old in data and new in data):
+        raise ValueError(f"has {names[old]!r} and {old!r}, its old name: leave {old!r} out")
+    return {names.get(name, name): value for name, value in data.items()}
+
+
+class CandidateMemory(Given):
+    """A memory extracted by the caller. As an object it may also have the names `text` and `type`, and those of other
+    formats: `structured_data` for data and `importance_score` for importance."""
+
+    old_names: ClassVar[Mapping[str, str]] = {"text": "content", "type": "memory_type"}  # accepted for one version
+
+    content: str
+    memory_type: Annotated[str, AfterValidator(type_name)] | None = Field(default=None, max_length=64)
+    source_session_id: str | None = Field(
+        default=None, max_length=256, description="stored as `session_id` and in `metadata`"
+    )
     summary: str | None = None
     memory_key: str | None = Field(default=None, max_length=256)
     importance: Share | None = None
@@ -102,6 +172,13 @@ class CandidateMemory(Value):
     valid_from: Time | None = None
     valid_to: Time | None = None
     expires_at: Time | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _take_other_names(cls, data: Any) -> Any:
+        free = {other: name for other, name in CANDIDATE_ALIASES.items() if isinstance(data, dict) and name not in data}
+        data = {free.get(key, key): value for key, value in data.items()} if free else data
+        return with_new_names(cls.old_names, data)
 
 
 class MemoryItem(Value):
@@ -293,6 +370,20 @@ class SearchResult(Value):
         return len(self.hits)
 
 
+class Answer(Value):
+    """Answer of a language model to a question, from memories. Without a `text` it is not known from them. `degraded`:
+    parts of the search that failed, and why."""
+
+    question: str
+    text: str | None = Field(default=None, description="null: not known")
+    memory_ids: tuple[str, ...] = Field(default=(), description="the memories that it rests on")
+    degraded: tuple[str, ...] = ()
+
+    @property
+    def known(self) -> bool:
+        return self.text is not None
+
+
 class Recall(Value):
     """Record of a search that found something; `memory_ids` are ordered, best first."""
 
@@ -429,6 +520,7 @@ class Stats(Value):
     coverage: Coverage
     embedder: str
     reranker: str | None = None  # None: hits are ranked without reading them
+    reader: str | None = None  # None: no reader judges them
     store: str
     schema_version: str
     size_bytes: int

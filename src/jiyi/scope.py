@@ -15,7 +15,7 @@ from . import validation
 from .errors import InvalidInput
 from .languages.words import normalise
 from .memory_types import Layer
-from .models import Status, Unset, utc_now
+from .models import Status, Unset, utc_now, with_new_name
 
 T = TypeVar("T")
 TimeRange = tuple[datetime | None, datetime | None]
@@ -216,12 +216,29 @@ OTHER_VERBS: Mapping[str, str] = {
 }
 
 
+# Old names of arguments by verb, which are accepted with a warning for one version.
+OLD_ARGUMENTS: Mapping[str, tuple[str, str]] = {
+    "update": ("version", "expected_version"),
+    "restore": ("version", "to_version"),
+    "undo": ("by", "actor"),
+    "undo_plan": ("actor", "source_actor"),
+    "create": ("by", "actor"),  # keys
+    "revoke": ("by", "actor"),
+    "log": ("by", "actor"),
+}
+
+
 def explain_arguments(kind: type[T]) -> type[T]:
     """Make the verbs of a memory class explain wrong arguments, and the class wrong verbs."""
+    explain_verbs(kind)
+    return accept_old_arguments(kind)
+
+
+def accept_old_arguments(kind: type[T]) -> type[T]:
+    """Make the verbs of a class accept old names of arguments, and explain wrong ones."""
     for name, verb in list(vars(kind).items()):
         if inspect.iscoroutinefunction(verb) and not name.startswith("_"):
             setattr(kind, name, _explained(verb))
-    explain_verbs(kind)
     return kind
 
 
@@ -248,10 +265,12 @@ def _explained(verb: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(verb)
     async def call(*args: Any, **given: Any) -> Any:
+        if verb.__name__ in OLD_ARGUMENTS:
+            given = dict(with_new_name(*OLD_ARGUMENTS[verb.__name__], given, verb.__qualname__))
         for name in (name for name in given if name not in known):
             hint = OTHER_ARGUMENTS.get(name)
             told = f"use {hint}" if hint else f"it takes {', '.join(sorted(known - {'self'}))}"
-            raise TypeError(f"Memory.{verb.__name__}() has no argument {name!r}: {told}")
+            raise TypeError(f"{verb.__qualname__}() has no argument {name!r}: {told}")
         return await verb(*args, **given)
 
     return call

@@ -53,6 +53,11 @@ class LLMSettings(Section):
     )
     prompts: Path | None = Field(default=None, description="folder with custom prompts")
     tokens_per_hour: int | None = Field(default=None, gt=0, description="token budget per user and hour")
+    verify: Literal["auto", "on", "off"] = Field(
+        default="auto",
+        description="ask the model once more which of its memories the conversation does not support; `auto`: if the"
+        " model is a small one or has failed the test of `jiyi doctor`",
+    )
 
 
 def _weight(description: str) -> Any:
@@ -82,7 +87,16 @@ class SearchSettings(Section):
     rerank: bool = Field(
         default=True, description="let a reranker read the best candidates, if `jiyi-rerank` is installed"
     )
+    reader: bool = Field(default=True, description="let a reader judge the best candidates, if there is one")
+    reading_tokens: int = Field(
+        default=1000, ge=0, le=100_000, description="tokens of a search that the reader reads at most"
+    )
     expand_with_llm: bool = Field(default=False, description="ask the language model for synonyms of query words")
+
+
+class UserWishes(Section):
+    instructions: str | None = Field(default=None, max_length=4000, description="what to remember, and what never")
+    categories: tuple[str, ...] = Field(default=(), description="tags")
 
 
 class ExtractionSettings(Section):
@@ -92,8 +106,20 @@ class ExtractionSettings(Section):
     fallback: bool = Field(
         default=True, description="use the built-in extractor when the language model fails permanently"
     )
+    instructions: str | None = Field(
+        default=None, max_length=4000, description="for the language model: what to remember, and what never"
+    )
+    categories: tuple[str, ...] = Field(
+        default=(),
+        description="the tags that the language model may give, as a JSON list: `diet`, or `diet: food and allergies`",
+    )
+    users: dict[str, UserWishes] = Field(
+        default={}, description="by user id: further `instructions` and `categories` of this user"
+    )
     min_importance: float = Field(default=0.3, ge=0, le=1, description="drop memories of less importance")
-    min_confidence: float = Field(default=0.3, ge=0, le=1, description="drop memories of less confidence")
+    min_confidence: float = Field(
+        default=0.3, ge=0, le=1, description="drop memories of less confidence, but none of a language model"
+    )
     max_keywords_per_memory: int = Field(default=5, ge=1, le=50, description="maximum keywords of a memory")
     min_keyword_weight: float = Field(
         default=0.3, ge=0, le=1, description="drop keywords of less weight; the best one always stays"

@@ -27,6 +27,7 @@ from .errors import StoreError
 from .forks import FORKED, Owner
 from .llm import LLM
 from .read.rerank import Reranker
+from .reader import Reader
 from .scope import explain_verbs
 from .settings import Settings
 from .store.write_set import CLOSED
@@ -183,6 +184,7 @@ class Memory:
         extractor: Extractor | None = None,
         extractors: Sequence[Extractor] = (),
         reranker: Reranker | None = None,
+        reader: Reader | None = None,
         workspace: str | Path | None = None,
         workspace_user: str | None = None,
         key: str | None = None,
@@ -196,6 +198,7 @@ class Memory:
             extractor=extractor,
             extractors=extractors,
             reranker=reranker,
+            reader=reader,
             workspace=workspace,
             workspace_user=workspace_user,
             key=key,
@@ -215,6 +218,7 @@ class Memory:
     delete_many = _verb(engine.Memory.delete_many)
     delete_all = _verb(engine.Memory.delete_all)
     search = _verb(engine.Memory.search)
+    answer = _verb(engine.Memory.answer)
     context = _verb(engine.Memory.context)
     recall = _verb(engine.Memory.recall)
     get = _verb(engine.Memory.get)

@@ -20,6 +20,7 @@ from .embed import Vectors
 from .errors import EmbeddingError
 from .languages.terms import term_hash, tokens
 from .llm import LLMRequest, Reply
+from .reader import Passage, Verdict
 
 
 class WordEmbedder:
@@ -60,6 +61,33 @@ class WordReranker:
 
     def clear(self) -> None:
         self.cleared += 1
+
+
+class ScriptedReader:
+    """A reader for which texts with a certain word answer every question, and a newer statement with a certain word
+    ends every older one with another."""
+
+    def __init__(self, word: str, *, ends: tuple[str, str] | None = None, probability: float = 0.99) -> None:
+        self.id = f"testing:{word}"
+        self.asked: list[tuple[str, Sequence[Passage]]] = []
+        self.judged: list[tuple[Passage, Sequence[Passage]]] = []
+        self._word, self._ends, self._probability = word, ends, probability
+
+    def answers(self, question: str, passages: Sequence[Passage]) -> list[float | None]:
+        self.asked.append((question, passages))
+        return [6.0 if self._word in passage.text else -6.0 for passage in passages]
+
+    def changes(self, newer: Passage, older: Sequence[Passage]) -> list[Verdict | None]:
+        self.judged.append((newer, older))
+        return [self._verdict(newer.text, one.text) for one in older]
+
+    def _verdict(self, newer: str, older: str) -> Verdict:
+        if self._ends is not None and self._ends[0] in newer and self._ends[1] in older:
+            return Verdict(self._probability, 0.0, 1 - self._probability)
+        return Verdict(0.0, 0.0, 1.0)
+
+    def supports(self, messages: Sequence[Passage], memory: str) -> float | None:
+        return 0.9 if any(self._word in one.text for one in messages) else 0.1
 
 
 class FailingEmbedder(WordEmbedder):

@@ -69,8 +69,6 @@ def optional_name(argument: str, value: str | None) -> str | None:
 def time(argument: str, value: object) -> datetime:
     if not isinstance(value, datetime):
         raise InvalidInput(argument, f"must be a datetime, not {type(value).__name__}")
-    if value.tzinfo is None or value.utcoffset() is None:
-        raise InvalidInput(argument, "has no time zone; use datetime.now(UTC) or .replace(tzinfo=…)")
     try:
         return in_utc(value)
     except ValueError as error:

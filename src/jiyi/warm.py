@@ -29,7 +29,7 @@ async def warm_up(memory: Any) -> None:
 def _read_sample() -> None:
     said = Said(id="1", role="user", speaker=None, text=SAMPLE, sent_at=utc_now())
     extract(Unit(id="1", messages=(said,), user_id="sample"))
-    index_entries([(SAMPLE, SAMPLE, (), {})], KeywordRules(1, 1.0))
+    index_entries([(SAMPLE, SAMPLE, (), {}, "message")], KeywordRules(1, 1.0))
     for read in (parts_of, ended_things, moved_things, name_question, proper_names, harmless):
         read(SAMPLE)
     relevance_model()

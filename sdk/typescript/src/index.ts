@@ -30,7 +30,8 @@ export type AddOptions = Without<Schemas["AddBody"], "text" | "messages" | "cand
 export type SearchOptions = Without<Schemas["SearchBody"], "query"> & ForUser;
 export type ContextOptions = Without<Schemas["ContextBody"], "query"> & ForUser;
 export type RecallOptions = Without<Schemas["RecallBody"], "said"> & ForUser & { signal?: AbortSignal | undefined };
-export type UpdateOptions = Without<Schemas["UpdateBody"], never> & ForUser & { version?: number };
+export type UpdateOptions = Without<Schemas["UpdateBody"], never> &
+  ForUser & { expected_version?: number; /** @deprecated use expected_version */ version?: number };
 export type ListOptions = Without<NonNullable<paths["/v1/memories"]["get"]["parameters"]["query"]>, "user_id"> & ForUser;
 export type MemoryPage = Schemas["MemoryPage"];
 
@@ -167,14 +168,14 @@ export class Jiyi {
     } while (cursor);
   }
 
-  /** Change some fields; with `version`, only if it is the current one. */
+  /** Change some fields; with `expected_version`, only if it is the current one. */
   async update(memoryId: string, changes: UpdateOptions): Promise<MemoryItem> {
-    const { user_id, version, ...fields } = changes;
+    const { user_id, version, expected_version: expected = version, ...fields } = changes;
     return this.request("PATCH", "/v1/memories/{memory_id}", {
       path: { memory_id: memoryId },
       query: this.#user(user_id),
       body: fields as Schemas["UpdateBody"],
-      ...(version === undefined ? {} : { headers: { "If-Match": `"${version}"` } }),
+      ...(expected === undefined ? {} : { headers: { "If-Match": `"${expected}"` } }),
     });
   }
 

@@ -16,9 +16,9 @@ test("a memory lives its whole life", async () => {
   assert.equal(found.hits[0]?.content, "I am allergic to peanuts");
   assert.match(await jiyi.context("allergic to what?"), /peanuts/);
 
-  const changed = await jiyi.update(made.id, { content: "I am allergic to walnuts", version: made.version });
+  const changed = await jiyi.update(made.id, { content: "I am allergic to walnuts", expected_version: made.version });
   assert.equal(changed.version, made.version + 1);
-  await assert.rejects(jiyi.update(made.id, { content: "no", version: made.version }), { status: 412 });
+  await assert.rejects(jiyi.update(made.id, { content: "no", expected_version: made.version }), { status: 412 });
   assert.deepEqual((await jiyi.history(made.id)).map((one) => one.action), ["add", "update"]);
   assert.equal((await jiyi.get(made.id)).content, "I am allergic to walnuts");
   assert.equal((await jiyi.delete(made.id)).memories, 1);

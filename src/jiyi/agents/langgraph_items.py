@@ -126,8 +126,8 @@ def _candidate(op: PutOp, fields: Sequence[str] | None, now: datetime) -> Candid
     }
     name = "/".join((*op.namespace, op.key)).replace("\0", "")
     return CandidateMemory(
-        text=text if text.strip() else name[: validation.MAX_TEXT],
-        type=INDEXED if text.strip() else UNINDEXED,
+        content=text if text.strip() else name[: validation.MAX_TEXT],
+        memory_type=INDEXED if text.strip() else UNINDEXED,
         memory_key=memory_key_of(op.namespace, op.key),
         metadata={METADATA: stored},
         expires_at=None if minutes is None else now + timedelta(minutes=minutes),
@@ -260,8 +260,8 @@ class Items:
                 await self._memory.update(
                     memory.id,
                     user_id=memory.user_id,
-                    content=new.text,
-                    memory_type=new.type,
+                    content=new.content,
+                    memory_type=new.memory_type,
                     metadata=new.metadata,
                     expires_at=new.expires_at,
                     valid_to=None,

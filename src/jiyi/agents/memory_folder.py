@@ -279,7 +279,7 @@ class MemoryFolder:
         try:
             there = await self._memory.get(key, user_id=self._user_id)
         except NotFound:
-            candidate = CandidateMemory(text=text, type=FILE, memory_key=key)
+            candidate = CandidateMemory(content=text, memory_type=FILE, memory_key=key)
             await self._memory.add(candidate, user_id=self._user_id, actor=ACTOR)
         else:
             await self._memory.update(

@@ -207,8 +207,8 @@ def _candidate(item: TResponseInputItem, key: str) -> CandidateMemory:
     value = validation.json_object("items", item)
     label = value.get("type") or value.get("role") or "item"
     return CandidateMemory(
-        text=f"session item: {label}",
-        type=ITEM,
+        content=f"session item: {label}",
+        memory_type=ITEM,
         memory_key=f"{ITEM}:{key}",
         status="archived",
         metadata={METADATA: {"key": key, "item": value}},

@@ -19,6 +19,7 @@ from ..errors import InvalidInput
 from ..languages.dates import dates
 from ..languages.sentences import split_sentences
 from ..languages.terms import query_keywords
+from ..languages.words import is_stop_word
 from ..languages.words import language as language_of
 from ..memory import Memory
 from ..models import RELEVANT, Hit, SearchMode, SearchResult, Value, utc_now
@@ -31,6 +32,7 @@ _MAX_PARTS = 6
 _MAX_SEARCHES = 12
 _MAX_KEYWORDS = 6
 _AND = re.compile(r"[;；\n]+|以及|还有|另外|\band also\b|\bas well as\b|\band\b", re.IGNORECASE)
+_COMMA = re.compile(r"，|,(?!\d)")
 # Words of a need that suggest memory types.
 _CUES: dict[tuple[str, ...], re.Pattern[str]] = {
     types: re.compile(rf"{chinese}|\b(?:{english})\b", re.IGNORECASE)
@@ -169,8 +171,29 @@ def plan_by_rules(need: str) -> list[PlannedSearch]:
 
 
 def _parts(need: str) -> list[str]:
-    parts = (piece.strip(" ,，.。?？!！、") for sentence in split_sentences(need) for piece in _AND.split(sentence))
+    pieces = (piece for sentence in split_sentences(need) for piece in _AND.split(sentence))
+    parts = (part.strip(" ,，.。?？!！、") for piece in pieces for part in _clauses(piece))
     return list(dict.fromkeys(part for part in parts if len(part) > 1))[:_MAX_PARTS] or [need.strip()]
+
+
+def _clauses(piece: str) -> list[str]:
+    """Divide at commas. A clause that only names a time, or nothing, stays with the next one."""
+    clauses: list[str] = []
+    waiting = ""
+    for clause in _COMMA.split(piece):
+        waiting = f"{waiting} {clause}".strip()
+        if _names_something(clause):
+            clauses.append(waiting)
+            waiting = ""
+    if waiting and clauses:
+        clauses[-1] = f"{clauses[-1]} {waiting}"
+    return clauses or [piece]
+
+
+def _names_something(clause: str) -> bool:
+    for span in reversed(dates(clause, utc_now())):
+        clause = clause[: span.at[0]] + clause[span.at[1] :]
+    return any(not is_stop_word(word) for word in query_keywords(clause))
 
 
 def read_plan(reply: str) -> list[PlannedSearch]:

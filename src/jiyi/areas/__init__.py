@@ -83,7 +83,7 @@ class Areas:
         """Sessions of agents."""
         from .sessions import Sessions
 
-        return Sessions(self.add, self.jobs, self._turns)
+        return Sessions(self.add, self.jobs, self._turns, has_model=self._engine.slow_extractor is not None)
 
     @cached_property
     def usage(self) -> Usage:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from .. import validation
 from ..errors import InvalidInput, VersionConflict
+from ..models import with_new_name
 
 if TYPE_CHECKING:
     from ..engine import Engine
@@ -26,7 +27,7 @@ class Bulk:
         reason: str | None = None,
     ) -> Sequence[MemoryItem]:
         """Change several memories in one transaction, or none of them. Each entry has a `memory_id`, the fields of
-        `update`, and optionally the expected `version`.
+        `update`, and optionally the `expected_version`.
 
             await memory.update_many([{"memory_id": one.id, "tags": ["home"]} for one in page], user_id="mei")
         """
@@ -40,10 +41,11 @@ class Bulk:
         for at, entry in enumerate(changes):
             fields: Any = dict(entry)
             memory_id = validation.name(f"changes[{at}].memory_id", fields.pop("memory_id", None))
-            version = fields.pop("version", None)
+            fields = dict(with_new_name("version", "expected_version", fields, f"changes[{at}]"))
+            expected = fields.pop("expected_version", None)
             changed_fields(**fields)
             memory = await named(engine.store, user_id, memory_id)
-            wanted.append(WantedChange(user_id, memory.id, _expecting(version, fields)))
+            wanted.append(WantedChange(user_id, memory.id, _expecting(expected, fields)))
         if len({one.memory_id for one in wanted}) < len(wanted):
             raise InvalidInput("changes", "names a memory twice")
         options: Any = {"actor": actor, "reason": reason, "store": engine.store, "embedder": engine.embedder}
@@ -67,12 +69,12 @@ class Bulk:
         return await engine.forget_traces(user_id, done[user_id], lines)
 
 
-def _expecting(version: int | None, fields: Changes) -> Any:
+def _expecting(expected: int | None, fields: Changes) -> Any:
     """Return what makes the changes of a memory, if it has the expected version."""
 
     def changes(memory: MemoryItem) -> Changes:
-        if version is not None and memory.version != version:
-            raise VersionConflict(memory.id, expected=version, actual=memory.version)
+        if expected is not None and memory.version != expected:
+            raise VersionConflict(memory.id, expected=expected, actual=memory.version)
         return fields
 
     return changes

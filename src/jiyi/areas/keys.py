@@ -11,11 +11,13 @@ from ..engine import Engine
 from ..ids import new_id
 from ..keys import ApiKey, AuditEntry, NewKey, hash_key, key_id_of, matches_hash, new_key
 from ..models import utc_now
+from ..scope import accept_old_arguments
 
 AUDIT_LIMIT = 10_000  # entries kept
 CACHE_S = 1.0  # a key revoked by another process is accepted for at most this long
 
 
+@accept_old_arguments
 class Keys:
     def __init__(self, engine: Engine) -> None:
         self._store = engine.store
@@ -30,7 +32,7 @@ class Keys:
         user_ids: Sequence[str] = (),
         all_users: bool = False,
         expires_at: datetime | None = None,
-        by: str | None = None,
+        actor: str | None = None,
     ) -> NewKey:
         """Create a key for some users or for all. The secret, `key`, is only in this answer.
 
@@ -39,18 +41,18 @@ class Keys:
         made = new_key(name, scopes=scopes, user_ids=user_ids, all_users=all_users, expires_at=expires_at)
         await self._store.keys.add(made, hash_key(made.key))
         self._cached = None
-        await self.log("key.create", target=made.id, detail=f"{made.name}: {', '.join(made.scopes)}", by=by)
+        await self.log("key.create", target=made.id, detail=f"{made.name}: {', '.join(made.scopes)}", actor=actor)
         return made
 
     async def list(self) -> Sequence[ApiKey]:
         """List all keys, oldest first, including expired and revoked ones."""
         return [key for key, _ in await self._store.keys.list()]
 
-    async def revoke(self, key_id: str, *, by: str | None = None) -> ApiKey:
+    async def revoke(self, key_id: str, *, actor: str | None = None) -> ApiKey:
         """Revoke a key. Running servers refuse it within a second."""
         revoked = await self._store.keys.revoke(validation.name("key_id", key_id), utc_now())
         self._cached = None
-        await self.log("key.revoke", target=revoked.id, detail=revoked.name, by=by)
+        await self.log("key.revoke", target=revoked.id, detail=revoked.name, actor=actor)
         return revoked
 
     async def check(self, secret: str) -> ApiKey | None:
@@ -69,10 +71,10 @@ class Keys:
         return await self._store.keys.audit(validation.whole("limit", limit))
 
     async def log(
-        self, action: str, *, target: str | None = None, detail: str | None = None, by: str | None = None
+        self, action: str, *, target: str | None = None, detail: str | None = None, actor: str | None = None
     ) -> None:
-        """Add an entry to the audit log; `by` is the id of a key."""
-        entry = AuditEntry(id=new_id(), at=utc_now(), key_id=by, action=action, target=target, detail=detail)
+        """Add an entry to the audit log; `actor` is the id of a key."""
+        entry = AuditEntry(id=new_id(), at=utc_now(), key_id=actor, action=action, target=target, detail=detail)
         await self._store.keys.add_audit([entry], AUDIT_LIMIT)
 
     async def _all(self) -> dict[str, tuple[ApiKey, str]]:

@@ -16,6 +16,7 @@ from ..keep.maintain import Maintainer, MaintenanceReport, Progress
 from ..keep.undo import UndoPlan, UndoReport
 from ..keep.verify import VerifyReport
 from ..models import utc_now
+from ..scope import accept_old_arguments
 from ..store.repositories.revisions import Undoing
 from ..store.write_set import LeaseLost
 from ..transfer.export import no_progress
@@ -23,6 +24,7 @@ from ..write.reindex import Progress as ReindexProgress
 from ..write.reindex import reindex_embeddings
 
 
+@accept_old_arguments
 class Maintenance:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -78,7 +80,7 @@ class Maintenance:
         *,
         user_id: str,
         session_id: str | None = None,
-        actor: str | None = None,
+        source_actor: str | None = None,
         metadata: Mapping[str, str] | None = None,
         since: datetime | None = None,
         to: datetime | None = None,
@@ -88,17 +90,17 @@ class Maintenance:
             user_id=validation.name("user_id", user_id),
             memory_id=validation.optional_name("memory_id", memory_id),
             session_id=validation.optional_name("session_id", session_id),
-            actor=validation.optional_name("actor", actor),
+            actor=validation.optional_name("source_actor", source_actor),
             metadata={} if metadata is None else _names("metadata", metadata),
             since=validation.optional_time("since", since),
             after=validation.optional_time("to", to),
         )
         source = what.session_id or what.actor or what.metadata
         if (what.memory_id is not None) + (what.after is not None) + bool(source) != 1:
-            problem = "name one of: a memory_id, a time `to`, or a source (session_id, actor or metadata)"
+            problem = "name one of: a memory_id, a time `to`, or a source (session_id, source_actor or metadata)"
             raise InvalidInput("undo", problem)
         if what.since is not None and not source:
-            raise InvalidInput("since", "needs a source: session_id, actor or metadata")
+            raise InvalidInput("since", "needs a source: session_id, source_actor or metadata")
         return await undoing.plan(what, utc_now(), self._engine.store)
 
     async def undo(
@@ -107,26 +109,27 @@ class Maintenance:
         *,
         user_id: str,
         session_id: str | None = None,
-        actor: str | None = None,
+        source_actor: str | None = None,
         metadata: Mapping[str, str] | None = None,
         since: datetime | None = None,
         to: datetime | None = None,
         plan: UndoPlan | None = None,
-        by: str = "user",
+        actor: str = "user",
     ) -> UndoReport:
         """Undo the last change of a memory, everything from a source (a session, an actor, some metadata), or
-        everything after a time. Nothing is deleted: an undo is part of the history and can itself be undone.
+        everything after a time. Nothing is deleted: an undo is part of the history and can itself be undone, and
+        `actor` is who undoes.
 
             await memory.maintenance.undo(session_id="s7", user_id="mei")
             await memory.maintenance.undo(to=datetime(2026, 3, 2, tzinfo=UTC), user_id="mei")
         """
-        by = validation.name("by", by)
+        validation.name("actor", actor)
         if plan is None:
             plan = await self.undo_plan(
                 memory_id,
                 user_id=user_id,
                 session_id=session_id,
-                actor=actor,
+                source_actor=source_actor,
                 metadata=metadata,
                 since=since,
                 to=to,
@@ -134,7 +137,7 @@ class Maintenance:
         elif plan.user_id != validation.name("user_id", user_id):
             raise InvalidInput("plan", f"was made for another user than {user_id!r}")
         engine = self._engine
-        return await undoing.apply(plan, actor=by, store=engine.store, embedder=engine.embedder, rules=engine.rules)
+        return await undoing.apply(plan, actor=actor, store=engine.store, embedder=engine.embedder, rules=engine.rules)
 
     async def reindex(self, *, progress: ReindexProgress | None = None) -> int:
         """Embed every memory that has no vector of the current embedder. It can be interrupted and resumed."""

@@ -38,12 +38,11 @@ EpochOf = Callable[[str], Awaitable[str]]
 
 logger = logging.getLogger(__name__)
 
-SUMMARY_TRUST = 0.5
-
 
 class Sessions:
-    def __init__(self, add: Add, jobs: Jobs, turns: TurnQueue) -> None:
+    def __init__(self, add: Add, jobs: Jobs, turns: TurnQueue, *, has_model: bool = False) -> None:
         self._add = add
+        self._has_model = has_model
         self._jobs = jobs
         self._turns = turns
 
@@ -64,15 +63,14 @@ class Sessions:
         agent_id: str | None = None,
         group_id: str | None = None,
     ) -> Receipt:
-        """Store a context summary as an episode of its session, and the facts, preferences and tasks that it states.
-        A model wrote it: what it states ends nothing that the user said, and is no wish of the user."""
-        from ..write.extract import stated_in
+        """Store a context summary as an episode of its session, and the facts, preferences and tasks that it states;
+        a language model finds those in a job. A model wrote it: what it states ends nothing that the user said, and is
+        no wish of the user."""
+        from ..write.saved import stated_in_summary, summary_episode
 
-        episode = CandidateMemory(text=summary, type="episode", importance=0.6, tags=("summary",), trust=SUMMARY_TRUST)
-        stated = await asyncio.to_thread(stated_in, summary)
-        found = [CandidateMemory(text=text, type=kind, tags=("summary",), trust=SUMMARY_TRUST) for text, kind in stated]
+        found = [] if self._has_model else await asyncio.to_thread(stated_in_summary, summary)
         return await self._add(
-            [episode, *found],
+            [summary_episode(summary), *found],
             user_id=user_id,
             session_id=session_id,
             agent_id=agent_id,
@@ -113,7 +111,7 @@ class Sessions:
             "value": " ".join(_label(step) for step in steps)[:256],
             "single": True,
         }
-        skill = CandidateMemory(text=text, type="skill", importance=0.7, data=data, metadata=metadata)
+        skill = CandidateMemory(content=text, memory_type="skill", importance=0.7, data=data, metadata=metadata)
         return await self._add(
             skill, user_id=user_id, session_id=session_id, agent_id=agent_id, group_id=group_id, actor="skill"
         )

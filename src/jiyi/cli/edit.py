@@ -108,7 +108,7 @@ def update(
     memory_id: opt.MemoryId,
     content: opt.Content = None,
     summary: opt.Summary = None,
-    version: opt.AtVersion = None,
+    expected_version: opt.AtVersion = None,
     memory_type: opt.Type = None,
     importance: opt.Importance = None,
     tags: opt.NewTags = None,
@@ -125,7 +125,7 @@ def update(
 
     Examples:
     $ jiyi update ID --content "我吃素，也吃鸡蛋" --reason 更正
-    $ jiyi update ID --version 3 --importance 0.9 --tag health
+    $ jiyi update ID --expected-version 3 --importance 0.9 --tag health
     $ jiyi update ID --valid-to 2025-04-01 --reason "moved to Berlin"
     $ jiyi update ID --status archived
     """
@@ -148,7 +148,7 @@ def update(
 @general()
 def restore(
     memory_id: opt.MaybeId = None,
-    version: opt.ToVersion = None,
+    to_version: opt.ToVersion = None,
     reason: opt.Reason = None,
     actor: opt.Actor = "user",
     backup: opt.FromBackup = None,
@@ -158,7 +158,7 @@ def restore(
 
     Examples:
     $ jiyi restore ID
-    $ jiyi restore ID --version 1 --reason 改错了
+    $ jiyi restore ID --to-version 1 --reason 改错了
     $ jiyi restore --from memory-2026-05-07.db --store ./记忆.db --force
     """
     if (backup is None) == (memory_id is None):
@@ -174,7 +174,7 @@ def restore(
             done = run(restore_backup(backup, options().store, force=force, progress=advance))
         show(done, backup_line)
         return
-    fields: dict[str, Any] = {"version": version, "actor": actor, "reason": reason}
+    fields: dict[str, Any] = {"to_version": to_version, "actor": actor, "reason": reason}
     show(call(lambda memory, user_id: memory.restore(memory_id or "", user_id=user_id, **fields)), memory_card)
 
 

@@ -42,7 +42,7 @@ UndoId = Annotated[
 ]
 Session = Annotated[str | None, typer.Option("--session", metavar="NAME", help="Changes from this session.")]
 BY = "Changes by this actor: import, an agent, …"
-By = Annotated[str | None, typer.Option("--actor", metavar="NAME", help=BY)]
+By = Annotated[str | None, typer.Option("--source-actor", "--actor", metavar="NAME", help=BY)]
 META = "Changes of memories with this metadata; repeatable."
 Meta = Annotated[list[str] | None, typer.Option("--metadata", metavar="NAME=VALUE", help=META)]
 SINCE = "Only changes since that time."
@@ -115,7 +115,7 @@ def maintain(dry_run: DryRun = False) -> None:
 def undo(
     memory_id: UndoId = None,
     session_id: Session = None,
-    actor: By = None,
+    source_actor: By = None,
     metadata: Meta = None,
     since: Since = None,
     to: To = None,
@@ -127,7 +127,7 @@ def undo(
     Examples:
     $ jiyi undo ID
     $ jiyi undo --session 周一的会 --dry-run
-    $ jiyi undo --actor import --since 2026-03-02
+    $ jiyi undo --source-actor import --since 2026-03-02
     $ jiyi undo --metadata document=notes.pdf
     $ jiyi undo --to 2026-03-02T09:00
 
@@ -138,7 +138,7 @@ def undo(
 
     what: dict[str, Any] = {
         "session_id": session_id,
-        "actor": actor,
+        "source_actor": source_actor,
         "metadata": dict(_pair(entry) for entry in metadata) if metadata else None,
         "since": since,
         "to": to,

@@ -121,9 +121,10 @@ IDEMPOTENCY_KEY = "Repeating a call with the same key returns the first receipt.
 IdempotencyKey = Annotated[str | None, _option("--idempotency-key", metavar="KEY", help=IDEMPOTENCY_KEY)]
 Content = Annotated[str | None, _option("--content", metavar="TEXT", help="The new text.")]
 Summary = Annotated[str | None, _option("--summary", metavar="TEXT", help="The new summary.")]
-AtVersion = Annotated[int | None, _option("--version", metavar="N", help="Change it only if it is at this version.")]
+AT_VERSION = "Change it only if it is at this version."
+AtVersion = Annotated[int | None, _option("--expected-version", "--version", metavar="N", help=AT_VERSION)]
 TO_VERSION = "The version to restore. Default: the previous one."
-ToVersion = Annotated[int | None, _option("--version", metavar="N", help=TO_VERSION)]
+ToVersion = Annotated[int | None, _option("--to-version", "--version", metavar="N", help=TO_VERSION)]
 VALID_TO = f"When it stopped being valid, or none ({LOCAL})."
 ValidTo = Annotated[str | None, _option("--valid-to", metavar="TIME", help=VALID_TO)]
 NEW_EXPIRY = f"When it expires, or none ({LOCAL})."

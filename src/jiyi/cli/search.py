@@ -79,6 +79,33 @@ async def _why_nothing(memory: Memory, user_id: str, found: SearchResult) -> str
 
 
 @general()
+def ask(
+    question: opt.Query,
+    limit: opt.Hits = 12,
+    memory_types: opt.Types = None,
+    tags: opt.AnyTags = None,
+    as_of: opt.AsOf = None,
+    session_id: opt.Session = None,
+    agent_id: opt.Agent = None,
+    group_id: opt.Group = None,
+) -> None:
+    """Answer a question from memories, with the ids it rests on.
+
+    Examples:
+    $ jiyi ask "what can't she eat?"
+    $ jiyi ask 她住在哪里 --json
+
+    It needs a language model (llm.model). Exit code 1 if it is not known.
+    """
+    arguments = dict(locals())
+    told = call(lambda memory, user_id: memory.answer(user_id=user_id, **arguments))
+    warn(told.degraded)
+    lines = [told.text, *(f"  {memory_id}" for memory_id in told.memory_ids)] if told.text else ["not known"]
+    show(told, lambda _: plain("\n".join(lines)))
+    raise typer.Exit(0 if told.known else 1)
+
+
+@general()
 def get(memory_id: opt.MemoryId) -> None:
     """Show one memory in full.
 

@@ -27,6 +27,7 @@ from ..ids import new_id
 from ..llm import LLM
 from ..metrics import Meter
 from ..models import (
+    Answer,
     Deletion,
     Health,
     MemoryItem,
@@ -40,6 +41,7 @@ from ..models import (
     Stats,
 )
 from ..read.rerank import Reranker
+from ..reader import Reader
 from ..scope import explain_arguments
 from ..settings import Settings, load_settings
 from ..text.fence import Fence
@@ -94,6 +96,7 @@ class Memory:
         extractor: Extractor | None = None,
         extractors: Sequence[Extractor] = (),
         reranker: Reranker | None = None,
+        reader: Reader | None = None,
         workspace: str | Path | None = None,
         workspace_user: str | None = None,
         key: str | None = None,
@@ -109,6 +112,7 @@ class Memory:
             "extractor": extractor,
             "extractors": extractors or None,
             "reranker": reranker,
+            "reader": reader,
             "workspace": workspace,
             "workspace_user": workspace_user,
         }
@@ -134,6 +138,7 @@ class Memory:
         return self.__aenter__().__await__()
 
     search = served(engine.Memory.search, "POST", "/v1/search", SearchResult, repeatable=True)
+    answer = served(engine.Memory.answer, "POST", "/v1/answer", Answer)
     _context = served(engine.Memory.context, "POST", "/v1/context", str, field="context", repeatable=True)
     get = served(engine.Memory.get, "GET", ONE, MemoryItem)
     get_many = served(
@@ -186,6 +191,9 @@ class Memory:
             fields["epoch"] = epoch
         if fields["on_conflict"] == "error":  # which older servers do anyway
             del fields["on_conflict"]
+        for name in ("own_only", "instructions", "categories"):  # the same
+            if not fields[name]:
+                del fields[name]
         for name in ("occurred_at", "expires_at"):
             fields[name] = validation.optional_time(name, fields[name])
         own = (*self._runtime.settings.user_names, *(fields["user_names"] or ()))
@@ -236,20 +244,20 @@ class Memory:
 
     @like(engine.Memory.update)
     async def update(
-        self, memory_id: str, user_id: str, version: int | None, actor: str, reason: str | None, **changes: Any
+        self, memory_id: str, user_id: str, expected_version: int | None, actor: str, reason: str | None, **changes: Any
     ) -> MemoryItem:
         body = {**changed_fields(**changes), "reason": reason, "actor": validation.name("actor", actor)}
         params = {"user_id": validation.name("user_id", user_id)}
-        if version is not None:
-            validation.whole("version", version, highest=10**9)
+        if expected_version is not None:
+            validation.whole("expected_version", expected_version, highest=10**9)
         return await self._server.ask(
             "PATCH",
             f"/v1/memories/{await memory_id_of(self._server, memory_id, user_id)}",
             MemoryItem,
             params=params,
             body=body,
-            headers={} if version is None else {"If-Match": f'"{version}"'},
-            repeatable=version is not None,  # the version makes a second request fail
+            headers={} if expected_version is None else {"If-Match": f'"{expected_version}"'},
+            repeatable=expected_version is not None,  # the version makes a second request fail
         )
 
 

@@ -24,6 +24,7 @@ from ..models import ImportReport, Job, MemoryItem, Observed, Page, Recall, Rece
 from ..read.overview import ChangePage, ReviewItem, Subject, UserSize
 from ..read.query import Expansion
 from ..read.units import MemUnitPage
+from ..scope import accept_old_arguments
 from ..settings import Settings
 from ..store.upkeep.export_records import EXPORT
 from ..synonyms import GivenPair, Synonym, checked
@@ -45,7 +46,7 @@ LONGEST_POLL_S = 20.0  # the server lets a request wait for 30 seconds
 IMPORT_POLL_S = 0.3
 CHUNK = 1024 * 1024
 MAX_PAIRS = 2_000  # synonyms in one request
-OWN_KEY = {"by": "the server records the key of the request"}
+OWN_KEY = {"actor": "the server records the key of the request"}
 OWN_PLAN = {"plan": "the server makes its own plan when it acts"}
 OF_ALL = {"user_id": "a server has figures of all users only; `stats` has those of one"}
 RELATIONS = "/v1/memories/{memory_id}/relations"
@@ -86,6 +87,7 @@ class Jobs(Area):
                 return now
 
 
+@accept_old_arguments
 class Keys(Area):
     list = served(keys.Keys.list, "GET", "/v1/keys", tuple[ApiKey, ...], field="items")
     audit = served(keys.Keys.audit, "GET", "/v1/audit", tuple[AuditEntry, ...], field="items")
@@ -161,6 +163,7 @@ class Workspace(Area):
     watch = unsupported(workspace.Workspace.watch, NO_WORKSPACE)
 
 
+@accept_old_arguments
 class Maintenance(Area):
     compress_plan = served(
         maintenance.Maintenance.compress_plan, "POST", "/v1/compress/plan", CompressPlan, repeatable=True
@@ -176,7 +179,7 @@ class Maintenance(Area):
     compress = served(
         maintenance.Maintenance.compress, "POST", "/v1/compress", CompressReport, ignored=("actor",), refused=OWN_PLAN
     )
-    undo = served(maintenance.Maintenance.undo, "POST", "/v1/undo", UndoReport, ignored=("by",), refused=OWN_PLAN)
+    undo = served(maintenance.Maintenance.undo, "POST", "/v1/undo", UndoReport, ignored=("actor",), refused=OWN_PLAN)
 
     @like(maintenance.Maintenance.run)
     async def run(self, user_id: str | None, dry_run: bool, progress: object) -> MaintenanceReport:

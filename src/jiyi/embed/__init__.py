@@ -126,6 +126,23 @@ def address_of(embedder: Embedder) -> str:
     return getattr(embedder, "address", "given by the program")
 
 
+RELATED = 0.7  # on the scale of `radius`: from here on texts are related
+
+
+def related_of(embedder: Embedder) -> float:
+    """Return the cosine from which on texts are related; an embedder that differs from most has it as `related`."""
+    found: float = getattr(embedder, "related", RELATED)
+    return found
+
+
+def least_cosine(embedder: Embedder, radius: float) -> float:
+    """Return the cosine of an embedder that a radius means: 0, 0.7 and 1 mean 0, `related` and 1."""
+    related = related_of(embedder)
+    if radius <= RELATED:
+        return radius / RELATED * related
+    return related + (radius - RELATED) / (1 - RELATED) * (1 - related)
+
+
 class CachedQueries:
     """An embedder with a cache of query vectors: embedding the query is most of the time of a search."""
 
@@ -141,6 +158,10 @@ class CachedQueries:
     @property
     def address(self) -> str:
         return address_of(self._embedder)
+
+    @property
+    def related(self) -> float:
+        return related_of(self._embedder)
 
     async def embed_documents(self, texts: Sequence[str]) -> Vectors:
         return await self._embedder.embed_documents(texts)

@@ -94,8 +94,7 @@ class Engines:
         found: dict[str, str | None] = {}
         for outbox in self.outboxes:
             try:
-                await outbox.engine.open()
-                found[outbox.engine.name] = None
+                found[outbox.engine.name] = await outbox.problem()
             except EngineError as error:
                 found[outbox.engine.name] = str(error)
         return found

@@ -25,8 +25,14 @@ class Engine(Protocol):
     identity: str  # of the place where its documents are: another one has to be loaded
     parts: frozenset[str]  # of a memory, that it stores
 
-    async def open(self) -> bool:
-        """Connect, and create what is missing; return True if nothing was there."""
+    def use(self, generation: int) -> None:
+        """Address the documents of this generation. Loading everything anew makes another one."""
+
+    async def open(self) -> str | None:
+        """Connect; return what is missing or is not as `create` made it, or None."""
+
+    async def create(self) -> bool:
+        """Create what is missing; return True if there was nothing. Nothing is ever created by a write."""
 
     async def write(self, user_id: str, memories: Sequence[ProjectedMemory], deleted: Sequence[str]) -> None:
         """Insert or replace memories of a user, and delete others by id."""
@@ -50,7 +56,8 @@ class Engine(Protocol):
         """Delete everything of this store."""
 
     async def loaded(self) -> None:
-        """Everything is loaded: prepare for searches, and delete what another embedder left."""
+        """Everything is loaded: prepare for searches, have the names that other programs read point here, and delete
+        earlier generations and what another embedder left."""
 
     async def close(self) -> None: ...
 

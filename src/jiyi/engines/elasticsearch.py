@@ -28,7 +28,8 @@ STATISTICS_S = 30.0  # for which what `_about` returns is remembered
 MOST_PEOPLE = 2000
 SYNONYM, PREFIX = 0.7, 0.8
 
-INDEX = {
+FORMAT = "2"  # of the documents: of another one everything is loaded anew
+INDEX: dict[str, dict[str, Any]] = {
     "settings": {
         "number_of_replicas": 0,
         "refresh_interval": "1s",
@@ -38,7 +39,7 @@ INDEX = {
         },
     },
     "mappings": {
-        "dynamic": False,
+        "dynamic": "strict",
         "_routing": {"required": True},
         "properties": {
             **{name: {"type": "keyword"} for name in (*NAMES, "event_id", "user_key", "digest")},
@@ -68,26 +69,43 @@ class Elasticsearch:
         logging.getLogger("opensearch").setLevel(logging.ERROR)  # failures are raised, and logged by Jiyi in one line
         self._errors = (opensearchpy.exceptions.OpenSearchException, OSError)
         self._client = opensearchpy.AsyncOpenSearch(url, timeout=timeout_s, max_retries=0)
-        self._index = f"{prefix}-memories"
-        self.identity = identity_of(url.rpartition("@")[2], prefix)
-        self._opened = False
+        self._alias = f"{prefix}-memories"  # that other programs read
+        self._generation = 0
+        self.use(1)
+        self.identity = identity_of(url.rpartition("@")[2], prefix, FORMAT)
+
+    def use(self, generation: int) -> None:
+        if generation == self._generation:
+            return
+        self._generation = generation
+        self._index = f"{self._alias}-{generation}"
+        # Writes go through an alias: a write to the name of a removed index would create it, with any mapping.
+        self._write_alias = f"{self._index}-write"
         self._known: dict[str, tuple[float, tuple[frozenset[str], WordStatistics]]] = {}
 
     async def _ask(self, work: Awaitable[T]) -> T:
         try:
             return await work
         except self._errors as error:
-            self._opened = False
             raise EngineError(f"elasticsearch: {error}") from error
 
-    async def open(self) -> bool:
-        if self._opened:
-            return False
-        there = bool(await self._ask(self._client.indices.exists(index=self._index)))
-        if not there:
-            await self._ask(self._client.indices.create(index=self._index, body=INDEX, ignore=400))
-        self._opened = True
-        return not there
+    async def open(self) -> str | None:
+        """Compare the index with `INDEX`; fields that somebody added to it do no harm."""
+        answer = await self._ask(self._client.indices.get(index=self._index, ignore=404))
+        if self._index not in answer:
+            return f"the index {self._index} is missing"
+        there = answer[self._index]
+        if self._write_alias not in there["aliases"]:
+            return f"the index {self._index} was made by another program"
+        fields = there["mappings"].get("properties", {})
+        changed = sorted(name for name, wanted in INDEX["mappings"]["properties"].items() if fields.get(name) != wanted)
+        return f"the mapping of {self._index} was changed: {', '.join(changed)}" if changed else None
+
+    async def create(self) -> bool:
+        await self._ask(self._client.indices.delete(index=self._index, ignore=404))
+        body = {**INDEX, "aliases": {self._write_alias: {}}}
+        await self._ask(self._client.indices.create(index=self._index, body=body))
+        return True
 
     async def write(self, user_id: str, memories: Sequence[ProjectedMemory], deleted: Sequence[str]) -> None:
         gone = [*deleted, *(memory.id for memory in memories if not memory.searchable)]
@@ -103,9 +121,9 @@ class Elasticsearch:
         await self._bulk(list(_insertions(memories)))
 
     async def _bulk(self, actions: Sequence[Mapping[str, Any]]) -> None:
-        await self.open()
         if actions:
-            done = await self._ask(self._client.bulk(index=self._index, body=actions, filter_path=ANSWERED))
+            only_there = {"filter_path": ANSWERED, "require_alias": "true"}
+            done = await self._ask(self._client.bulk(index=self._write_alias, body=actions, params=only_there))
             problems = [one for item in done["items"] for one in item.values() if one["status"] not in (200, 201, 404)]
             if problems:
                 raise EngineError(f"elasticsearch: {problems[0].get('error')}")
@@ -114,7 +132,6 @@ class Elasticsearch:
         await self._ask(self._client.indices.refresh(index=self._index))
 
     async def delete_users(self, users: Sequence[str]) -> None:
-        await self.open()
         await self.refresh()
         mine = {"query": {"terms": {"user_key": list(map(user_key, users))}}}
         done = await self._ask(
@@ -128,7 +145,6 @@ class Elasticsearch:
         return {hit["event_id"]: hit["digest"] for hit in await self._pages(mine, ["event_id", "digest"])}
 
     async def user_keys(self) -> set[str]:
-        await self.open()
         await self.refresh()
         found: set[str] = set()
         after: dict[str, Any] = {}
@@ -143,7 +159,6 @@ class Elasticsearch:
             after = {"after": users["after_key"]}
 
     async def _pages(self, query: Mapping[str, Any], fields: list[str]) -> list[dict[str, Any]]:
-        await self.open()
         await self.refresh()
         found: list[dict[str, Any]] = []
         beyond: dict[str, Any] = {}
@@ -157,7 +172,6 @@ class Elasticsearch:
 
     async def matches(self, query: IndexQuery, most: int) -> WordMatches:
         """Return the memories in scope that match by words, and in how many memories each word is."""
-        await self.open()
         key = user_key(query.filter.user_id)
         terms = list(dict.fromkeys((*query.terms, *(query.last_terms or ()), *query.words, *query.proper)))
         wanted: dict[str, dict[str, Any]] = {term: {"term": {"search_content": term}} for term in terms}
@@ -194,7 +208,6 @@ class Elasticsearch:
         answers: list[dict[str, Any]] = (await self._ask(self._client.msearch(body=lines)))["responses"]
         for answer in answers:
             if "error" in answer:
-                self._opened = False
                 raise EngineError(f"elasticsearch: {answer['error']}")
         return answers
 
@@ -203,7 +216,6 @@ class Elasticsearch:
         key = user_key(user_id)
         at, known = self._known.get(key, (0.0, None))
         if known is None or monotonic() - at > STATISTICS_S:
-            await self.open()
             own = {"filter": {"term": {"derived": False}}, "aggs": {"length": {"sum": {"field": "length"}}}}
             grouped = {"people": {"terms": {"field": "speaker", "size": MOST_PEOPLE}}, "own": own}
             body = {"size": 0, "query": {"term": {"user_key": key}}, "aggs": grouped}
@@ -229,17 +241,31 @@ class Elasticsearch:
         return (await self._about(user_id))[0]
 
     async def drop(self) -> None:
-        await self._ask(self._client.indices.delete(index=self._index, ignore=404))
-        self._opened = False
+        for name in await self._names():
+            await self._ask(self._client.indices.delete(index=name, ignore=404))
+
+    async def _names(self) -> list[str]:
+        """Return the indexes of all generations, and one with the name of the alias."""
+        names = await self._ask(self._client.indices.get(index=f"{self._alias},{self._alias}-*", ignore=404))
+        return sorted(name for name in names if _generation(name, self._alias) >= 0)
 
     async def loaded(self) -> None:
-        """Do nothing: there are no vectors, and each load was refreshed."""
+        older = [name for name in await self._names() if _generation(name, self._alias) < self._generation]
+        actions = [{"remove_index": {"index": name}} for name in older]
+        actions.append({"add": {"index": self._index, "alias": self._alias}})
+        await self._ask(self._client.indices.update_aliases(body={"actions": actions}))
 
     async def close(self) -> None:
         await self._client.close()
 
     def digest(self, memory: ProjectedMemory) -> str | None:
         return digest_of(_document(memory)) if memory.searchable else None
+
+
+def _generation(name: str, alias: str) -> int:
+    """Return the generation of an index, 0 for one with the name of the alias, -1 for an index of somebody else."""
+    number = name.removeprefix(f"{alias}-")
+    return 0 if name == alias else int(number) if number.isdecimal() else -1
 
 
 def _insertions(memories: Sequence[ProjectedMemory]) -> Iterator[dict[str, Any]]:

@@ -7,7 +7,6 @@ part of a filter expression.
 from __future__ import annotations
 
 import asyncio
-from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 from urllib.parse import unquote, urlsplit, urlunsplit
@@ -23,6 +22,7 @@ from .base import FOREVER, digest_of, document_key, identity_of, micros, user_ke
 
 T = TypeVar("T")
 
+FORMAT = "2"  # of the entities: of another one everything is loaded anew
 INDEX = {"index_type": "HNSW", "metric_type": "COSINE", "params": {"M": 16, "efConstruction": 100}}
 # milvus-lite visits every entity in each search: an index takes three quarters of the loading and gains nothing.
 LITE, EXACT = "milvus_lite", {"index_type": "FLAT", "metric_type": "COSINE"}
@@ -49,14 +49,25 @@ class Milvus:
         self._pymilvus = pymilvus
         self._errors = (pymilvus.MilvusException, grpc.RpcError, OSError)  # the client lets some of the second through
         self._url, self._token = _address(url)
-        self.identity = identity_of(self._url, prefix, model)
+        self.identity = identity_of(self._url, prefix, model, FORMAT)
+        self._model = model
         self._prefix = f"{prefix}_v_"
-        self._of_model = f"{self._prefix}{user_key(model)[:12]}_"  # then the dimension
-        self._ready: set[str] = set()  # collections that exist and are loaded
+        self._of_model = f"{self._prefix}{user_key(model)[:12]}_"  # then the generation
+        self._generation = 0
+        self.use(1)
         self._timeout_s = timeout_s
         self._connected: Any = None
         self._unflushed = 0  # entities
         self._lock = asyncio.Lock()
+
+    def use(self, generation: int) -> None:
+        if generation == self._generation:
+            return
+        self._generation = generation
+        self._collection = f"{self._of_model}{generation}"
+        self._ready = False  # it exists and is loaded
+        self._awaited = False  # nothing is loaded yet: the first vectors create the collection
+        self._dimension: int | None = None
 
     async def _call(self, work: Callable[[Any], T]) -> T:
         """Run calls of the client in a thread; after a failure the next call connects anew."""
@@ -71,16 +82,22 @@ class Milvus:
 
     def _connect(self) -> Any:
         client = self._pymilvus.MilvusClient(uri=self._url, token=self._token, timeout=self._timeout_s)
-        self._ready = set()
-        for name in self._collections(client, self._of_model):
-            client.load_collection(name, timeout=self._timeout_s)
-            self._ready.add(name)
+        self._ready = False
         return client
 
-    def _collections(self, client: Any, prefix: str) -> list[str]:
-        return sorted(name for name in client.list_collections(timeout=self._timeout_s) if name.startswith(prefix))
+    def _collections(self, client: Any) -> list[str]:
+        """Return the collections of all models and generations."""
+        names = client.list_collections(timeout=self._timeout_s)
+        return sorted(name for name in names if name.startswith(self._prefix))
 
-    def _create(self, client: Any, name: str, dimension: int) -> None:
+    def _is_there(self, client: Any) -> bool:
+        """Return True if the collection exists; load it, so that it can be searched."""
+        if not self._ready and client.has_collection(self._collection, timeout=self._timeout_s):
+            client.load_collection(self._collection, timeout=self._timeout_s)
+            self._ready = True
+        return self._ready
+
+    def _schema(self, client: Any, dimension: int) -> Any:
         kinds = self._pymilvus.DataType
         schema = client.create_schema(auto_id=False, enable_dynamic_field=False)
         schema.add_field("pk", kinds.VARCHAR, is_primary=True, max_length=80)
@@ -94,17 +111,44 @@ class Milvus:
         for field in TIMES:
             schema.add_field(field, kinds.INT64)
         schema.add_field("vector", kinds.FLOAT_VECTOR, dim=dimension)
+        return schema
+
+    async def open(self) -> str | None:
+        def compare(client: Any) -> str | None:
+            self._ready = False
+            if not client.has_collection(self._collection, timeout=self._timeout_s):
+                return None if self._awaited else f"the collection {self._collection} is missing"
+            there = client.describe_collection(self._collection, timeout=self._timeout_s)
+            kinds = {field["name"]: field["type"] for field in there["fields"]}
+            wanted = {field.name: field.dtype for field in self._schema(client, 8).fields}
+            if changed := sorted(name for name in wanted if kinds.get(name) != wanted[name]):
+                return f"the fields of {self._collection} were changed: {', '.join(changed)}"
+            (vector,) = [field for field in there["fields"] if field["name"] == "vector"]
+            self._dimension = int(vector["params"]["dim"])
+            self._is_there(client)
+            return None
+
+        return await self._call(compare)
+
+    async def create(self) -> bool:
+        """Have the first vectors create the collection: they have its dimension."""
+        await self._call(lambda client: client.drop_collection(self._collection, timeout=self._timeout_s))
+        self._ready, self._awaited, self._dimension = False, True, None
+        return True
+
+    def _make(self, client: Any, dimension: int) -> None:
         index = client.prepare_index_params()
         is_lite = client.get_server_version(timeout=self._timeout_s).startswith(LITE)
         index.add_index("vector", **(EXACT if is_lite else INDEX))
         client.create_collection(
-            name, schema=schema, index_params=index, consistency_level="Strong", timeout=self._timeout_s
+            self._collection,
+            schema=self._schema(client, dimension),
+            index_params=index,
+            consistency_level="Strong",
+            timeout=self._timeout_s,
         )
-        client.load_collection(name, timeout=self._timeout_s)
-        self._ready.add(name)
-
-    async def open(self) -> bool:
-        return await self._call(lambda client: not self._ready)
+        self._awaited, self._dimension = False, dimension
+        self._is_there(client)
 
     async def write(self, user_id: str, memories: Sequence[ProjectedMemory], deleted: Sequence[str]) -> None:
         """Replace the vectors of memories. A changed memory may have fewer vectors than before, so its old ones are
@@ -116,44 +160,44 @@ class Milvus:
             for some in _chunks(gone):
                 names = ", ".join(f'"{_plain(one)}"' for one in some)
                 where = f'user_key == "{user_key(user_id)}" and memory_id in [{names}]'
-                for name in sorted(self._ready):
-                    client.delete(name, filter=where, timeout=self._timeout_s)
+                client.delete(self._collection, filter=where, timeout=self._timeout_s)
 
-        if gone:
+        if gone and not self._awaited:
             await self._call(delete)
         await self.load(memories)
 
     async def load(self, memories: Sequence[ProjectedMemory]) -> None:
-        by_dimension: defaultdict[int, list[ProjectedMemory]] = defaultdict(list)
-        for memory in memories:
-            if memory.searchable and memory.vectors:
-                by_dimension[len(memory.vectors[0])].append(memory)
+        embedded = [memory for memory in memories if memory.searchable and memory.vectors]
 
         def insert(client: Any) -> None:
-            for dimension, some in by_dimension.items():
-                name = f"{self._of_model}{dimension}"
-                if name not in self._ready:
-                    self._create(client, name, dimension)
-                for part in _chunks(some):
-                    entities = [entity for memory in part for entity in self._entities(memory)]
-                    client.upsert(name, entities, timeout=self._timeout_s)
-                    self._unflushed += len(entities)
+            for part in _chunks(embedded):
+                entities = [entity for memory in part for entity in self._entities(memory)]
+                dimension = len(entities[0]["vector"])
+                if self._awaited:
+                    self._make(client, dimension)
+                if self._dimension is not None and dimension != self._dimension:
+                    raise EngineError(
+                        f"milvus: {self._collection} has {self._dimension} dimensions, and the vectors of "
+                        f"{self._model} have {dimension}: give the embedder another id, then run `jiyi reindex`"
+                    )
+                client.upsert(self._collection, entities, timeout=self._timeout_s)
+                self._unflushed += len(entities)
 
-        await self._call(insert)
+        if embedded:
+            await self._call(insert)
 
     async def refresh(self) -> None:
         """Do nothing: reads are strongly consistent."""
 
     async def delete_users(self, users: Sequence[str]) -> None:
-        """Delete users from the collections of all models."""
         keys = ", ".join(f'"{user_key(one)}"' for one in users)
         where = f"user_key in [{keys}]"
 
         def delete(client: Any) -> None:
-            for name in self._collections(client, self._prefix):
-                client.delete(name, filter=where, timeout=self._timeout_s)
+            client.delete(self._collection, filter=where, timeout=self._timeout_s)
 
-        await self._call(delete)
+        if not self._awaited:
+            await self._call(delete)
 
     async def digests(self, user_id: str) -> Mapping[str, str]:
         found: dict[str, str] = {}
@@ -167,14 +211,12 @@ class Milvus:
         return {row["user_key"] for row in await self._rows('user_key != ""', ["user_key"])}
 
     async def _rows(self, where: str, fields: list[str]) -> list[dict[str, Any]]:
-        def read(client: Any) -> list[dict[str, Any]]:
-            return [row for name in sorted(self._ready) for row in self._pages(client, name, where, fields)]
+        return [] if self._awaited else await self._call(lambda client: list(self._pages(client, where, fields)))
 
-        return await self._call(read)
-
-    def _pages(self, client: Any, name: str, where: str, fields: list[str]) -> Iterator[dict[str, Any]]:
+    def _pages(self, client: Any, where: str, fields: list[str]) -> Iterator[dict[str, Any]]:
+        self._is_there(client)
         pages = client.query_iterator(
-            name, batch_size=PAGE, filter=where, output_fields=fields, timeout=self._timeout_s
+            self._collection, batch_size=PAGE, filter=where, output_fields=fields, timeout=self._timeout_s
         )
         try:
             while page := pages.next():
@@ -184,16 +226,15 @@ class Milvus:
 
     async def nearest(self, where: Filter, vectors: Sequence[NDArray[np.float32]], number: int) -> list[list[str]]:
         """Return for each vector the ids of the memories in scope that are most similar to it."""
-        condition, name = expression(where), f"{self._of_model}{len(vectors[0])}"
+        condition = expression(where)
 
         def search(client: Any) -> list[list[str]]:
-            if name not in self._ready:  # another process may have created it
-                if name not in self._collections(client, name):
+            if not self._is_there(client):
+                if self._awaited:
                     return [[] for _ in vectors]
-                client.load_collection(name, timeout=self._timeout_s)
-                self._ready.add(name)
+                raise EngineError(f"milvus: the collection {self._collection} is missing")
             hits = client.search(
-                name,
+                self._collection,
                 data=[vector.astype(np.float32).tolist() for vector in vectors],
                 anns_field="vector",
                 limit=number,
@@ -210,24 +251,29 @@ class Milvus:
         """Drop the collections of all models."""
 
         def drop(client: Any) -> None:
-            for name in self._collections(client, self._prefix):
+            for name in self._collections(client):
                 client.drop_collection(name, timeout=self._timeout_s)
 
+        self._ready = False
         await self._call(drop)
-        self._ready = set()
 
     async def loaded(self) -> None:
-        """Have the index built of what was loaded, and drop the collections of other models."""
+        """Have the index built of what was loaded, and drop the collections of earlier generations."""
 
         def finish(client: Any) -> None:
-            for name in self._collections(client, self._prefix):
-                if not name.startswith(self._of_model):
+            for name in self._collections(client):
+                if not self._is_later(name):
                     client.drop_collection(name, timeout=self._timeout_s)
-                elif self._unflushed >= FLUSH_FROM:
-                    client.flush(name)  # without a limit: it may take minutes
+            if self._unflushed >= FLUSH_FROM:
+                client.flush(self._collection)  # without a limit: it may take minutes
             self._unflushed = 0
 
         await self._call(finish)
+
+    def _is_later(self, name: str) -> bool:
+        """Return True for the collection of this generation or of a later one, of this model."""
+        number = name.removeprefix(self._of_model)
+        return number.isdecimal() and int(number) >= self._generation
 
     async def close(self) -> None:
         if self._connected is not None:

@@ -25,6 +25,7 @@ COLLECTIONS = {
     "group_profile": "group_profiles",
 }
 OTHERS = "semantic_memories"
+KEY = "user_key_1"  # an index by it: a collection without one was not made by `create`
 ALL = (*COLLECTIONS.values(), OTHERS)
 
 
@@ -46,27 +47,34 @@ class MongoDB:
         )
         self._database = self._client.get_default_database(prefix)
         self.identity = identity_of(url.rpartition("@")[2], prefix)
-        self._opened = False
 
     async def _ask(self, work: Awaitable[T]) -> T:
         try:
             return await work
         except self._failure as error:
-            self._opened = False
             raise EngineError(f"mongodb: {error}") from error
 
-    async def open(self) -> bool:
-        if self._opened:
-            return False
+    def use(self, generation: int) -> None:
+        """Do nothing: there is one generation, in which documents are replaced."""
+
+    async def open(self) -> str | None:
+        there = set(await self._ask(self._database.list_collection_names()))
+        if missing := [name for name in ALL if name not in there]:
+            return f"collections are missing: {', '.join(missing)}"
+        for name in ALL:
+            indexes = await self._ask(self._database[name].index_information())
+            if KEY not in indexes:
+                return f"the collection {name} was made by another program"
+        return None
+
+    async def create(self) -> bool:
         there = set(await self._ask(self._database.list_collection_names())) & set(ALL)
         for name in ALL:
-            await self._ask(self._database[name].create_index([("user_key", 1)]))
-        self._opened = True
+            await self._ask(self._database[name].create_index([("user_key", 1)], name=KEY))
         return not there
 
     async def write(self, user_id: str, memories: Sequence[ProjectedMemory], deleted: Sequence[str]) -> None:
         """Replace documents. The type of a changed memory may be another one, so it is removed elsewhere."""
-        await self.open()
         for name in ALL:
             elsewhere = [one.id for one in memories if one.version > 1 and collection_of(one) != name]
             keys = [document_key(user_id, one) for one in (*deleted, *elsewhere)]
@@ -75,7 +83,6 @@ class MongoDB:
         await self.load(memories)
 
     async def load(self, memories: Sequence[ProjectedMemory]) -> None:
-        await self.open()
         by_collection: defaultdict[str, list[Any]] = defaultdict(list)
         for memory in memories:
             document = _document(memory)
@@ -89,7 +96,6 @@ class MongoDB:
         """Do nothing: writes are visible at once."""
 
     async def delete_users(self, users: Sequence[str]) -> None:
-        await self.open()
         for name in ALL:
             await self._ask(self._database[name].delete_many({"user_key": {"$in": list(map(user_key, users))}}))
 
@@ -110,7 +116,6 @@ class MongoDB:
     async def drop(self) -> None:
         for name in ALL:
             await self._ask(self._database[name].drop())
-        self._opened = False
 
     async def loaded(self) -> None:
         """Do nothing: there are no vectors."""

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
+from time import monotonic
 
 from ..errors import EngineError, JiyiError
 from ..ids import new_id
@@ -26,6 +27,7 @@ LEASE_S = 30.0  # longer than any request to an engine may take
 RENEW_S = 10.0
 BATCH = 1000  # changes
 POLL_S = 1.0
+CHECK_S = 15.0  # in which a removed or changed index is noticed
 LONGEST_WAIT_S = 30.0
 
 Progress = Callable[[str, int, int], None]
@@ -49,7 +51,9 @@ class Outbox:
         self._wake = asyncio.Event()
         self._registered = False
         self._well = False  # until the first success
+        self._check_at = 0.0  # when the engine is asked again whether all of it is there
         self._empty = False  # the engine had nothing when this process opened it, and only this process has written
+        self._generation = 0
         self._begun: set[str] = set()  # users of whom something may be there although no state says so
 
     def wake(self) -> None:
@@ -95,9 +99,8 @@ class Outbox:
         if not await self._claim():
             return False
         try:
-            if await self.engine.open() and not self._well:
-                await self._store.projections.reset(name)  # users that were loaded are lost
-                self._empty, self._seen = True, 0
+            if not self._well or monotonic() > self._check_at:
+                await self._check()
             for user_id in await self._store.projections.unfinished(name):
                 await self._sync(user_id)
             seen = self._seen or 0
@@ -119,6 +122,29 @@ class Outbox:
             raise
         return True
 
+    async def _check(self) -> None:
+        """Load everything anew if the engine has not what was created there."""
+        problem = await self.engine.open()
+        if problem is not None:
+            generation, was_loaded = await self._store.projections.reset(self.engine.name, problem)
+            if was_loaded:
+                logger.warning("%s: %s; everything is loaded anew", self.engine.name, problem)
+            self._well = False
+            self._use(generation)
+            self._empty, self._seen = await self.engine.create(), 0
+            self._begun.clear()
+        self._check_at = monotonic() + CHECK_S
+
+    async def problem(self) -> str | None:
+        """Return what is missing or was changed in the engine, or None."""
+        if not self._registered:
+            self._use(await self._store.projections.generation(self.engine.name))
+        return await self.engine.open() if self._generation else None
+
+    def _use(self, generation: int) -> None:
+        self._generation = generation
+        self.engine.use(generation)
+
     async def finish(self, progress: Progress | None = None) -> None:
         """Bring every user up to date, waiting for another process that is at it."""
         while not await self.step(progress):  # noqa: ASYNC110 - the other process cannot set an event here
@@ -130,7 +156,10 @@ class Outbox:
         if self._seen is not None and now < self._renew_at:
             return True
         until = now + timedelta(seconds=LEASE_S)
-        self._seen, alone = await self._store.projections.claim(self.engine.name, self._owner, now, until)
+        self._seen, alone, generation = await self._store.projections.claim(self.engine.name, self._owner, now, until)
+        if generation != self._generation:  # another process has loaded everything anew
+            self._use(generation)
+            self._well = False
         self._empty &= alone  # else another process may have written
         self._renew_at = now + timedelta(seconds=RENEW_S)
         return self._seen is not None

@@ -39,10 +39,15 @@ class EngineSearch:
 
     async def _states(self, user_id: str) -> tuple[EngineUser, EngineUser] | None:
         """Return the user's states if both engines can be searched."""
-        states = await self._store.projections.user(user_id)
-        vectors, words = states.get(self._milvus.name), states.get(self._words.name)
+        engines = await self._store.projections.searched(user_id)
+        near, by_words = engines.get(self._milvus.name), engines.get(self._words.name)
+        if near is None or by_words is None:
+            return None
+        vectors, words = near.user, by_words.user
         if vectors is None or words is None or not (vectors.ready and words.ready):
             return None
+        self._milvus.use(near.generation)
+        self._words.use(by_words.generation)
         return (vectors, words) if max(vectors.memories, words.memories) > self._above else None
 
     async def people(self, user_id: str) -> frozenset[str] | None:

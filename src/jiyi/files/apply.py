@@ -1,12 +1,17 @@
 """Apply a plan to the index (create, update and archive memories) and to the files (add, change and remove lines)."""
 
 import asyncio
+import json
+import logging
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
+from pydantic import JsonValue
+
+from .. import validation
 from ..embed import Embedder
 from ..ids import new_id, time_of
 from ..languages.words import language as language_of
@@ -22,10 +27,12 @@ from ..write.parse.divide_messages import with_divisions
 from ..write.reconcile import stated_facts
 from . import safe
 from .document import Document, Entry, Prose, bullet_text, exchanged, inserted, marked, parse, rewritten
-from .format import Labels, Language, Note, heading_line
+from .format import ABOUT, Labels, Language, Note, heading_line
 from .scan import FileCache, Scan, ScannedFile, read_text
 from .steps import BY_HAND, Archive, Create, Mark, Plan, Remove, Rewrite, Update, Write
 from .workspace import LEARNINGS, MEMORY, Workspace
+
+logger = logging.getLogger(__name__)
 
 BATCH = 400  # memories in one transaction
 
@@ -196,17 +203,19 @@ def _new(user_id: str, step: Create, now: datetime, rules: KeywordRules, with_fa
     )
     made_at = min(time_of(step.memory_id) or now, now)
     candidate = CandidateMemory(
-        text=note.content,
-        type=note.memory_type,
+        content=note.content,
+        memory_type=note.memory_type,
         memory_key=labels.memory_key,
         importance=note.importance,
         tags=note.tags,
+        data=_object("data", labels.data),
+        metadata=_object("metadata", labels.metadata),
         occurred_at=note.occurred_at or made_at,
         expires_at=note.expires_at,
     )
     memory = stated(candidate, context, now)
     proposed = stated_facts(memory, context) if with_facts else None
-    entry = index_entry(memory.content, memory.summary, memory.tags, memory.data, rules)
+    entry = index_entry(memory.content, memory.summary, memory.tags, memory.data, memory.memory_type, rules)
     return context, replace(
         memory,
         id=step.memory_id,
@@ -218,14 +227,19 @@ def _new(user_id: str, step: Create, now: datetime, rules: KeywordRules, with_fa
     )
 
 
+def _object(name: str, text: str | None) -> dict[str, JsonValue] | None:
+    """Read an object that a line holds as JSON; None if it is damaged."""
+    try:
+        return None if text is None else validation.json_object(name, json.loads(text))
+    except (ValueError, RecursionError) as error:
+        logger.warning("the %s in a line cannot be read and is left out: %s", name, error)
+        return None
+
+
 TITLES: dict[str, dict[Language, str]] = {
     MEMORY: {"en": "Memory", "zh": "记忆"},
     LEARNINGS: {"en": "Learnings", "zh": "经验"},
     "": {"en": "Daily notes", "zh": "每日记录"},
-}
-ABOUT: dict[Language, str] = {
-    "en": "<!-- A bullet is a memory: edit, add, move or remove it. Everything else in this file stays as it is. -->",
-    "zh": "<!-- 每个列表项是一条记忆，可以修改、添加、移动或删除；文件里的其他内容都会保持原样。 -->",
 }
 
 

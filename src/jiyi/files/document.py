@@ -1,12 +1,12 @@
 """A Markdown file as a list of parts that together are the file, byte for byte. Memories are the bullets under a
-heading that names a type, and those with an id. Everything else stays as it is: prose, other headings, front matter,
-comments, tables, code. `parse(text).text == text` for any text."""
+heading that names a type, those with an id, and all in a file that says so. Everything else stays as it is: prose,
+other headings, front matter, comments, tables, code. `parse(text).text == text` for any text."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from .format import Heading, Item, Labels, Note, has_mark, item_text, mark, read_heading, read_item
+from .format import ABOUT, DEFAULT_TYPE, Heading, Item, Labels, Note, has_mark, item_text, mark, read_heading, read_item
 
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+\Z")
 _BULLET = re.compile(r"^(?P<indent>[ \t]*)(?P<mark>[-*+])(?P<space>[ \t]+)(?=[^ \t])")
@@ -98,6 +98,7 @@ def parse(text: str, before: Document | None = None) -> Document:
     """Parse a file; raise `CannotParse` if it is ambiguous what is a bullet. `before` is another version of the file,
     whose one-line bullets are reused."""
     known = {entry.text: entry for entry in before.entries if entry.lines == 1} if before else {}
+    default_type = DEFAULT_TYPE if any(about in text for about in ABOUT.values()) else None
     lines = _LINE.findall(text.removeprefix(BOM))
     parts: list[Part] = [Prose(BOM)] if text.startswith(BOM) else []
     at = _front_matter(lines)
@@ -116,7 +117,7 @@ def parse(text: str, before: Document | None = None) -> Document:
         bare = _bare(lines[at])
         if _CONFLICT.match(bare):
             raise CannotParse(f"line {at + 1} is a merge conflict marker: {bare[:20]}")
-        found = _entry(lines, at, bare, section.memory_type if section else None)
+        found = _entry(lines, at, bare, section.memory_type if section else None, default_type)
         end = None if found else _block_end(lines, at, bare)
         heading = None if found or end else read_heading(bare) or _underlined(parts, bare)
         if heading is not None:
@@ -200,13 +201,15 @@ def _alone(lines: Sequence[str], at: int) -> bool:
     return at + 1 == len(lines) or lines[at + 1][0] not in " \t\r\n"
 
 
-def _entry(lines: Sequence[str], at: int, bare: str, memory_type: str | None) -> Entry | None:
+def _entry(lines: Sequence[str], at: int, bare: str, memory_type: str | None, default_type: str | None) -> Entry | None:
     bullet = _bullet(bare)
     if bullet is None:
         return None
     end = at + 1 if _alone(lines, at) else _item_end(lines, at, bullet)
     width = _width(bullet)
     item = read_item([bare[len(bullet) :], *(_inner(_bare(line), width) for line in lines[at + 1 : end])])
+    if item.memory_id is None:
+        memory_type = memory_type or default_type
     if not item.content.strip() or (item.memory_id is None and memory_type is None):
         return None
     return Entry("".join(lines[at:end]), bullet, item, memory_type, at + 1, end - at)

@@ -6,6 +6,7 @@ The comment is invisible in a Markdown viewer and moves with the line. Fields th
 What `item_text` writes, `read_item` reads back.
 """
 
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ from urllib.parse import unquote
 
 from .. import validation
 from ..ids import time_of
-from ..store.write_set import StoredMemory
+from ..store.write_set import STATED, StoredMemory
 
 DEFAULT_IMPORTANCE = 0.5
 SAME_TIME = timedelta(seconds=1)  # a memory that occurred when its id was made needs no `at=`
@@ -55,16 +56,26 @@ class Note:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Labels:
-    """Key, agent, group and session of a memory, written so that it can be restored from the files alone."""
+    """Key, agent, group, session, data and metadata of a memory, written so that it can be restored from the files
+    alone. Data and metadata are JSON."""
 
     memory_key: str | None = None
     agent_id: str | None = None
     group_id: str | None = None
     session_id: str | None = None
+    data: str | None = None
+    metadata: str | None = None
 
 
 NO_LABELS = Labels()
-_LABEL_NAMES = {"key": "memory_key", "agent": "agent_id", "group": "group_id", "session": "session_id"}
+_LABEL_NAMES = {
+    "key": "memory_key",
+    "agent": "agent_id",
+    "group": "group_id",
+    "session": "session_id",
+    "data": "data",
+    "meta": "metadata",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,7 +119,13 @@ def labels_of(memory: StoredMemory) -> Labels:
         agent_id=memory.agent_id,
         group_id=memory.group_id,
         session_id=memory.session_id,
+        data=_as_json(memory.data) if memory.source == STATED else None,  # that of other memories comes from their text
+        metadata=_as_json(memory.metadata),
     )
+
+
+def _as_json(value: Mapping[str, Any]) -> str | None:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")) if value else None
 
 
 def mark(memory_id: str, note: Note, labels: Labels = NO_LABELS, more: Mapping[str, str] | None = None) -> str:
@@ -241,6 +258,12 @@ NAMES: dict[str, dict[Language, tuple[str, ...]]] = {
     "episode": {"en": ("Episodes", "Episode"), "zh": ("情景", "经历")},
     "event": {"en": ("Events", "Event"), "zh": ("事件",)},
 }
+# The note at the beginning of a new file.
+ABOUT: dict[Language, str] = {
+    "en": "<!-- A bullet is a memory: edit, add, move or remove it. Everything else in this file stays as it is. -->",
+    "zh": "<!-- 每个列表项是一条记忆，可以修改、添加、移动或删除；文件里的其他内容都会保持原样。 -->",
+}
+DEFAULT_TYPE = "fact"  # of a new bullet in such a file below a heading of a person's own
 _TYPES = {
     name.casefold(): (memory_type, language)
     for memory_type, by_language in NAMES.items()

@@ -311,7 +311,7 @@ def _with_lines(planned: PlannedSync) -> list[str]:
 
 
 def _entries(items: Sequence[MemoryItem], rules: KeywordRules) -> list[IndexEntry]:
-    return [index_entry(item.content, item.summary, item.tags, item.data, rules) for item in items]
+    return [index_entry(item.content, item.summary, item.tags, item.data, item.memory_type, rules) for item in items]
 
 
 _PROBLEMS: dict[type[Step], str] = {
@@ -350,7 +350,7 @@ def _drifts(plan: Plan, user_id: str) -> Iterator[Drift]:
 def _words_differ(item: MemoryItem, stored: IndexEntry | None, rules: KeywordRules) -> str | None:
     if stored is None:
         return "it has no index terms"
-    right = index_entry(item.content, item.summary, item.tags, item.data, rules)
+    right = index_entry(item.content, item.summary, item.tags, item.data, item.memory_type, rules)
     if not (np.array_equal(stored.hashes, right.hashes) and np.array_equal(stored.counts, right.counts)):
         return "its index terms do not match its text"
     weights, wanted = ({word: round(weight, 3) for word, weight, _ in entry.keywords} for entry in (stored, right))

@@ -78,8 +78,15 @@ class EvidenceSource:
             "previous_assistant": _at(self.columns["assistant"], previous),
             "previous_asks": _at(self.columns["asks"], previous),
         }
-        there = bool((previous >= 0).any())
-        return Evidence(columns=found, vectors=vectors, previous_vectors=self.vectors.rows(previous) if there else None)
+        if not (previous >= 0).any():
+            return Evidence(columns=found, vectors=vectors)
+        ids = self.columns["id"]
+        return Evidence(
+            columns=found,
+            vectors=vectors,
+            previous_vectors=self.vectors.rows(previous),
+            previous=[ids[slot] if slot >= 0 else None for slot in previous.tolist()],
+        )
 
 
 def _at(values: NDArray[Any], places: Slots) -> Floats:

@@ -38,6 +38,7 @@ COLUMNS: dict[str, str] = {
     "alone": "?",
     "assistant": "?",
     "by_model": "?",
+    "unsure": "?",
     "derived": "?",
     "embedded": "?",
 }

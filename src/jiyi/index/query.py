@@ -28,6 +28,7 @@ class IndexQuery:
     proper: tuple[str, ...] = ()  # terms of names, codes and numbers
     phrases: tuple[tuple[str, ...], ...] = ()  # terms of each quoted phrase
     keywords: tuple[str, ...] = ()
+    required: tuple[tuple[str, ...], ...] | None = None  # terms of the keywords: memories without one are not in scope
     synonyms: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # by keyword
     vector: NDArray[np.float32] | None = None
     turns: tuple[NDArray[np.float32], ...] = ()  # one vector per turn of a dialogue
@@ -60,6 +61,7 @@ class Evidence:
     columns: Mapping[str, NDArray[Any]]  # one value per candidate, by feature name; a feature without any is 0
     vectors: NDArray[np.float32]
     previous_vectors: NDArray[np.float32] | None = None  # of the message before, zeros without one; None if none has
+    previous: Sequence[str | None] = ()  # ids of the messages before; empty if none has one
 
 
 class ScopedColumn:
@@ -109,6 +111,7 @@ class Candidates:
     successions: tuple[NDArray[np.intp], NDArray[np.intp]]  # positions of outdated ones and of their successors
     statement: ScopedColumn | NDArray[np.intp]  # equal for a message and the memories derived from it
     derived: NDArray[np.bool_] | None = None  # from messages that are candidates too
+    unsure: NDArray[np.bool_] | None = None  # a model's memories that their messages may not support
     left_out: ScopedColumn | Mask | None = None  # messages that a language model read and found nothing in
     priority: Floats | None = None
     age_days: Floats  # since it happened or was last recalled

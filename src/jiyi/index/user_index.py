@@ -34,6 +34,8 @@ from .words import RamWords, WordScores
 
 LONG_AGO = np.iinfo(np.int64).min
 NOTHING = np.empty(0, np.float32)
+# Columns that are taken over from a row as they are.
+VALUES = ("trust", "length", "of_passage", "asks", "salience", "assistant", "by_model", "unsure", "derived", "alone")
 
 
 class UserIndex:
@@ -110,7 +112,7 @@ class UserIndex:
         self._columns["id"][first:end] = [row.id for row in rows]
         self._columns["access_count"][first:end] = [row.access_count for row in rows]
         self._columns["importance"][first:end] = [row.importance for row in rows]
-        for name in ("trust", "length", "of_passage", "asks", "salience", "assistant", "by_model", "derived", "alone"):
+        for name in VALUES:
             self._columns[name][first:end] = [getattr(row, name) for row in rows]
         self._columns["alive"][first:end] = True
         self._columns["embedded"][first:end] = self._vectors.put(first, rows)
@@ -289,6 +291,7 @@ class UserIndex:
             successions=positions(succession, slots, self._size),
             statement=ScopedColumn(self._statements(), slots),
             derived=columns["derived"][slots] if self._derived else None,
+            unsure=columns["unsure"][slots] if self._derived else None,
             left_out=ScopedColumn(self._left_out(), slots) if self._derived else None,
             priority=self._by_type(query.priorities, 0.0)[slots] if query.priorities else None,
             age_days=age_days[slots],
@@ -327,7 +330,16 @@ class UserIndex:
             selected = np.zeros(self._size, np.bool_)
             selected[[self._slots[memory_id] for memory_id in query.ids if memory_id in self._slots]] = True
             scope &= selected
-        return scope
+        return scope if query.required is None else scope & self._with_keyword(query, query.required)
+
+    def _with_keyword(self, query: IndexQuery, required: Sequence[Sequence[str]]) -> Mask:
+        """Return the memories that match one of the query's keywords, or contain all terms of one."""
+        found = self._word_scores().keyword_match(query) > 0
+        for terms in required:
+            holders = [slots for slots, _ in self.words.find(terms)]
+            if holders:
+                found[reduce(np.intersect1d, holders)] = True
+        return found
 
     def _episodes(self) -> Episodes:
         if self._found_episodes is None:

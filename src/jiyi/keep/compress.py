@@ -242,7 +242,9 @@ class Compressor:
     ) -> list[str]:
         new = [_new(bundle, text, at, members) for at, text in enumerate(bundle.texts)]
         entries, _ = await asyncio.to_thread(
-            index_entries, [(one.content, one.summary, one.tags, one.data) for one in new], self.rules
+            index_entries,
+            [(one.content, one.summary, one.tags, one.data, one.memory_type) for one in new],
+            self.rules,
         )
         entries, problem = await embed_entries(entries, [one.content for one in new], self.embedder)
         new_ids = ", ".join(one.id for one in new)

@@ -125,5 +125,5 @@ def remainder(
         summary=summary,
         data=held.data,
         dedupe_hash=identity("what is left of", held.id),
-        index=index_entry(content, summary, held.tags, held.data, rules),
+        index=index_entry(content, summary, held.tags, held.data, held.memory_type, rules),
     )

@@ -205,7 +205,10 @@ class Maintainer:
 
 
 def index_entries_of(memories: Sequence[Checked], rules: KeywordRules) -> list[IndexEntry]:
-    return [index_entry(memory.content, memory.summary, memory.tags, memory.data, rules) for memory in memories]
+    return [
+        index_entry(memory.content, memory.summary, memory.tags, memory.data, memory.memory_type, rules)
+        for memory in memories
+    ]
 
 
 def _position(user_id: str) -> str:

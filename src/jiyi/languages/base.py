@@ -84,6 +84,7 @@ class Language:
     past_question: str = NEVER  # where did I use to live
     assistant_question: str = NEVER  # which book did you recommend
     asked_question: str = NEVER  # what did I ask about Rome
+    told_then: str = NEVER  # what did I say, without the time: all of a question that only a time answers
     past_event: str = NEVER  # signed, was born: a day beside it is over
     arranged: str = NEVER  # booked, postponed: a day beside it is still to come
     instruction: str = NEVER  # from now on, call me: how to answer or address the user
@@ -92,6 +93,10 @@ class Language:
     own_label: str = NEVER  # Update, As I said: before a colon, they introduce the speaker's own words
     own_thing: str = NEVER  # my new address: before a colon, it names a thing of the speaker's
     next_thought: str = NEVER  # and my, but I: a sentence without punctuation goes on with another thought
+    next_claim: str = NEVER  # and I'm, 老婆还: a clause about something else begins behind it
+    comma_splice: str = NEVER  # the same, if what is before it is a main clause: "I'm Mei, I live in Oslo"
+    main_clause: str = NEVER  # its beginning
+    short_complete: str = NEVER  # 路由器在客厅: a short sentence that is understood alone
     no_subject: str = NEVER  # 现在做设计: a sentence whose subject is that of the sentence before
     text_request: str = NEVER  # translate, fix the grammar: what follows is a text to work on
     ending: str = NEVER  # Mochi died, we sold the car; a group that begins with `thing` is what has ended

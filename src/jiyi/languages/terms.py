@@ -30,6 +30,7 @@ from .words import (
     parts,
     pieces,
     prepared,
+    prompt_language,
     without_contraction,
 )
 from .zh import words as zh
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
 
 # Raise it with every change that gives a text other terms, keywords or hashes: memories with a lower number are then
 # indexed again in the background. 0 means unknown.
-WORDS_VERSION = 1
+WORDS_VERSION = 2
 
 _LONGEST_TERM = 64
 _DECIMAL = re.compile(r"\d{1,24}(?:,\d{3}){0,12}\.\d{1,24}")
@@ -252,6 +253,16 @@ def keywords(text: str, *, limit: int = 5) -> list[tuple[str, float]]:
     """
     ranked = _ranked(prepared(text))
     return [(word, max(round(score / ranked[0][1], 4), 0.0001)) for word, score in ranked[: max(limit, 0)]]
+
+
+TYPE_WEIGHT = 0.4
+
+
+def type_words(memory_type: str, text: str) -> tuple[str, ...]:
+    """Return the keywords that a type adds to its memories, in the language of the text."""
+    if memory_type not in en.TYPE_KEYWORDS:
+        return ()
+    return (en if prompt_language(text) == "en" else zh).TYPE_KEYWORDS.get(memory_type, ())
 
 
 def query_keywords(text: str) -> list[str]:

@@ -20,9 +20,14 @@ PromptSet = Literal["production", "eval"]
 
 # Tasks with the required and optional placeholders of their prompts.
 PLACEHOLDERS: dict[str, tuple[frozenset[str], frozenset[str]]] = {
-    "memories": (frozenset({"conversation"}), frozenset({"known", "earlier", "participants"})),
-    "episodes": (frozenset({"conversation"}), frozenset({"earlier", "participants"})),
+    "memories": (
+        frozenset({"conversation"}),
+        frozenset({"known", "earlier", "participants", "instructions", "categories"}),
+    ),
+    "episodes": (frozenset({"conversation"}), frozenset({"earlier", "participants", "instructions"})),
     "judge": (frozenset({"pairs"}), frozenset()),
+    "verify": (frozenset({"conversation", "memories"}), frozenset({"earlier"})),
+    "answer": (frozenset({"question", "memories"}), frozenset()),
     "expand": (frozenset({"query"}), frozenset()),
     "compress": (frozenset({"memories"}), frozenset()),
     "keywords": (frozenset({"content"}), frozenset({"summary", "memory_type", "max_keywords"})),
@@ -41,6 +46,10 @@ class Prompt:
     version: str
     system: str
     user: str
+
+    @property
+    def placeholders(self) -> frozenset[str]:
+        return frozenset(_PLACEHOLDER.findall(self.system + self.user))
 
     def request(self, schema: dict[str, object], **values: str) -> LLMRequest:
         """Fill in the placeholders; placeholders inside the values are not filled in."""

@@ -7,7 +7,9 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
 from datetime import datetime
+from typing import Self
 
 from ..errors import StoreError
 from ..ids import new_id
@@ -21,6 +23,7 @@ MOST_PENDING = 10_000  # recalls; while the database cannot be written, the olde
 BATCH = 500
 USERS_AT_ONCE = 20
 PAUSE_S = 1.0  # after a search, so that further searches join the batch
+DRIFT = 1000  # a result lives for less than this part of the half-life, in which no freshness moves by 0.1 %
 
 logger = logging.getLogger(__name__)
 _ASKER: ContextVar[tuple[str | None, str | None]] = ContextVar("asker", default=(None, None))
@@ -34,6 +37,23 @@ def asked_by(session_id: str | None, agent_id: str | None) -> Iterator[None]:
         yield
     finally:
         _ASKER.reset(token)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Period:
+    """Time in intervals of so many seconds. Accesses count in scores when a new one begins."""
+
+    seconds: float
+
+    @classmethod
+    def of(cls, seconds: float, half_life_days: float) -> Self:
+        return cls(seconds=max(min(seconds, half_life_days * 86_400 / DRIFT), 0.001))
+
+    def number(self, at: datetime) -> int:
+        return int(at.timestamp() // self.seconds)
+
+    def left(self, at: datetime) -> float:
+        return self.seconds - at.timestamp() % self.seconds
 
 
 class Accesses:

@@ -341,7 +341,8 @@ def _speaker(memory: MemoryItem) -> str | None:
 
 def _layout(lines: Sequence[_Line], frame: _Frame, style: Style) -> list[str]:
     if style == "bullets":
-        return [frame.notice, frame.bullets, *map(str, lines)]
+        mark = f" ({frame.headings['weak'].removeprefix('## ').lower()})"
+        return [frame.notice, frame.bullets, *(f"{line}{mark if line.section == 'weak' else ''}" for line in lines)]
     parts = [frame.notice, frame.title]
     for section, heading in frame.headings.items():
         inside = [line for line in lines if line.section == section]

@@ -75,7 +75,7 @@ _ZH_NAME = (
     r"(?:(?!小[学区时孩朋]|阿姨)[小阿][\u4e00-\u9fff]|(?![常天刚往偶慢好渐人时处仅明多])(?P<two>[\u4e00-\u9fff])(?P=two)"
     rf"|[A-Z][\w'-]{{1,40}}|[{_SURNAMES}][\u4e00-\u9fff]{{1,2}}(?=[是在的，,。！!、今上住喜也都跟和]|$))"
 )
-_OWN = re.compile(
+_OWN = (
     rf"\b(?:[Mm]y (?:full |first |nick)?name(?:'s| is)|[Cc]all me|[Pp]eople call me|I go by) {_NAME}"
     rf"|(?:\bI'm|\bI am|^[Tt]his is) {_NAME}(?: {_NAME})?(?=[.!]*$|,|,? (?:and|from)\b)"
     rf"|我(?:的名字)?{_CALLED}|[叫喊称呼]我[\u4e00-\u9fffA-Za-z]"
@@ -95,7 +95,8 @@ class NameQuestion:
         """Return True if a text names the one who is asked for."""
         if self.of and self.of not in f"{speaker} {text}".lower():
             return False
-        return (_OWN if self.who == OWN else _naming(self.who)).search(text) is not None
+        pattern = _OWN if self.who == OWN else _naming(self.who)  # compiled once, if it is needed
+        return re.search(pattern, text) is not None
 
     def is_about_another(self, text: str) -> bool:
         """Return True if a text names somebody else, and does not mention the one who is asked for."""

@@ -12,7 +12,7 @@ from .. import threads
 from ..languages.terms import content_hash
 from ..languages.words import normalise
 from ..languages.zh.words import proper_names
-from ..models import MemoryItem, Value, utc_now
+from ..models import UNSURE, MemoryItem, Value, utc_now
 from ..roles import subject_text, teller_of
 from ..store.repositories.overview_rows import TOLD, LoggedChange, Told
 
@@ -21,7 +21,6 @@ ChangeSource = Literal["chat", "file", "agent", "model", "person", "jiyi"]
 SubjectKind = Literal["user", "person", "place", "organisation", "project", "thing"]
 ReviewReason = Literal["conflict", "repeated", "untrusted", "unsure"]
 
-UNSURE = 0.6  # confidence and trust below it need a look
 REVIEWED = "reviewed"  # key in the metadata of a memory that a person has accepted
 
 _KINDS: dict[str, ChangeKind] = {

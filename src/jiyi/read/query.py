@@ -15,7 +15,7 @@ from ..embed import Vectors
 from ..errors import LlmError
 from ..index.query import IndexQuery
 from ..languages import cue
-from ..languages.dates import dates
+from ..languages.dates import TimeSpan, dates
 from ..languages.sentences import split_sentences
 from ..languages.terms import builtin_synonyms, non_overlapping, query_keywords, tokens
 from ..languages.words import normalise
@@ -37,6 +37,8 @@ MOST_TURNS = 20  # of a dialogue, the last ones
 MOST_PARTS = 3  # questions in a query that are also asked by themselves, the last ones
 ONE_SENTENCE = re.compile(r"[\w ,'’，、-]*[?？]?")  # of most queries; others have to be split to know
 LEAST_KEYWORDS = 1  # of a question that can stand by itself
+LONGEST_TIME_QUESTION = 200  # characters
+MARKS = " ?？!！.。,，、;；"
 WEAK_KINDS = ("smalltalk", "nonanswer")
 
 
@@ -44,15 +46,16 @@ WEAK_KINDS = ("smalltalk", "nonanswer")
 class Query:
     """A parsed query with its filter and options."""
 
-    text: str
+    asked: str  # as the caller gave it
+    text: str  # with the caller's keywords
     mode: SearchMode
     filter: Filter
     turns: tuple[str, ...]  # of a dialogue
     phrases: tuple[str, ...]  # in quotation marks
     keywords: tuple[str, ...]
-    extra_keywords: tuple[str, ...]  # given by the caller
+    extra_keywords: tuple[str, ...]  # given by the caller; hits have one of them
     min_score: float
-    radius: float | None  # least cosine of candidates that only their meaning finds
+    radius: float | None  # least similarity of candidates that only their meaning finds
     limit: int
     explain: bool
     with_synonyms: bool
@@ -78,8 +81,11 @@ def interpret(
 ) -> Query:
     """Check the arguments of a search and parse its text, which has been checked."""
     validation.choice("search_mode", mode, tuple(LEGS))
-    given = () if keywords is None else tuple(normalise(word) for word in validation.names("keywords", keywords))
+    wanted = () if keywords is None else validation.names("keywords", keywords)
+    given = tuple(map(normalise, wanted))
+    asked, text = text, _with_words(text, wanted)
     return Query(
+        asked=asked,
         text=text,
         mode=mode,
         filter=where,
@@ -93,6 +99,12 @@ def interpret(
         explain=explain,
         with_synonyms=with_synonyms,
     )
+
+
+def _with_words(text: str, words: Sequence[str]) -> str:
+    """Return the text with the words that it lacks: they are part of the question."""
+    known = normalise(text)
+    return " ".join([text, *(word for word in words if normalise(word) not in known)])
 
 
 def parts(query: Query) -> list[Query]:
@@ -151,12 +163,13 @@ def build_index_query(
     spans = tuple((span.start, span.end) for span in dates(last, query.filter.now))
     return IndexQuery(
         filter=query.filter,
-        terms=(*terms, *chain(*map(tokens, query.extra_keywords))) if by_words else (),
+        terms=tuple(terms),
         last_terms=tuple(last_terms) if said else None,
         words=tuple(non_overlapping(last_terms)),
         proper=proper_words(last) if by_words else (),
         phrases=tuple(tuple(tokens(phrase)) for phrase in query.phrases) if by_words else (),
         keywords=query.keywords,
+        required=tuple(tuple(tokens(word)) for word in query.extra_keywords) or None,
         synonyms=synonyms_of(query, snapshot),
         vector=vectors[0] if vectors else None,
         turns=tuple(vectors[1:]),
@@ -240,6 +253,18 @@ def asks_assistant(text: str) -> bool:
 def asks_for_questions(text: str) -> bool:
     """Return True if the query is about questions or requests themselves."""
     return cue("asked_question").search(text) is not None
+
+
+def time_asked_about(text: str, now: datetime) -> TimeSpan | None:
+    """Return the time in a question that asks for nothing but what was said or happened then."""
+    if len(text) > LONGEST_TIME_QUESTION:
+        return None
+    spans = dates(text, now)
+    if len(spans) != 1:
+        return None
+    start, end = spans[0].at
+    rest = f"{text[:start].strip(MARKS)} {text[end:].strip(MARKS)}".strip(MARKS)
+    return spans[0] if cue("told_then").fullmatch(rest) else None
 
 
 def asks_for_the_past(text: str, spans: Sequence[tuple[datetime, datetime]], now: datetime) -> bool:

@@ -85,17 +85,14 @@ class Ranked:
 
 def rank(candidates: Candidates, query: Query, index_query: IndexQuery, ranking: Ranking, embedder: str) -> Ranked:
     """Return the best statements, best first."""
-    legs = tuple(leg for leg in LEGS[query.mode] if leg != "semantic" or index_query.vector is not None)
+    legs = legs_of(query, index_query)
     formula = FORMULAS.get(ranking.preset)
     if formula is not None:
         plain = _within(query.radius, candidates, formula(candidates, ranking.weights, legs), legs)
         return _by_formula(candidates, plain, query)
-    scores = score(candidates, ranking.weights, legs, unasked=not asks_assistant(query.text))
-    scores = _within(query.radius, candidates, scores, legs)
-    places = best(candidates, scores, max(SHORTLIST, 2 * query.limit))
+    scores, places = shortlist(candidates, query, legs, ranking)
     if not len(places):
         return Ranked((), 0)
-    places = _with_similar(candidates, scores, places)
     relevance = Relevance(candidates, places, query, index_query, embedder)
     rounded = np.round(relevance.scores(), DIGITS)  # so that equals stay equal, and newest first
     order = np.argsort(-rounded, kind="stable")
@@ -122,6 +119,21 @@ def rank(candidates: Candidates, query: Query, index_query: IndexQuery, ranking:
     ]
     beyond = 0 if query.min_score else int(np.count_nonzero(scores.matched)) - len(places)
     return Ranked(hits, len(enough) + beyond)
+
+
+def legs_of(query: Query, index_query: IndexQuery) -> tuple[str, ...]:
+    """Return the legs that run: without a vector, only words are compared."""
+    return tuple(leg for leg in LEGS[query.mode] if leg != "semantic" or index_query.vector is not None)
+
+
+def shortlist(
+    candidates: Candidates, query: Query, legs: tuple[str, ...], ranking: Ranking
+) -> tuple[Scores, NDArray[np.intp]]:
+    """Return the weighted sums of all candidates, and the places of those that are worth a closer look, best first."""
+    scores = score(candidates, ranking.weights, legs, unasked=not asks_assistant(query.text))
+    scores = _within(query.radius, candidates, scores, legs)
+    places = best(candidates, scores, max(SHORTLIST, 2 * query.limit))
+    return scores, _with_similar(candidates, scores, places) if len(places) else places
 
 
 def _within(radius: float | None, candidates: Candidates, scores: Scores, legs: tuple[str, ...]) -> Scores:

@@ -30,6 +30,7 @@ Places = NDArray[np.intp]
 OUTDATED = 3.0  # subtracted from the logit of a superseded statement when the query is about the present
 ENDED = -0.85  # highest logit of such a statement, below that of lines of a context beside relevant ones
 SMALL_TALK = 1.5  # subtracted from the logit of small talk and non-answers
+UNSUPPORTED = 1.5  # subtracted from the logit of a model's memory that its messages may not support
 LEFT_OUT = 2.0  # subtracted from the logit of messages that a language model read and found nothing in
 TIME = 1.5  # added to the logit of a candidate in a time that the query names
 KEYWORDS = 4.0  # added to the logit of a candidate with all words of a keyword query, subtracted if it has none
@@ -241,6 +242,7 @@ class Relevance:
             ("outdated", -OUTDATED, candidates.over),
             ("small talk", -SMALL_TALK, candidates.weak_kind),
             ("left out", -LEFT_OUT, candidates.left_out),
+            ("unsupported", -UNSUPPORTED, candidates.unsure),
             ("named time", TIME, candidates.time),
         ):
             if values is not None:

@@ -19,27 +19,39 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
 from hashlib import sha256
-from typing import Annotated, Self, TypeVar
+from typing import Annotated, TypeVar
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
 
 from .. import __version__, threads
 from ..cache import Cache, LocalCache
-from ..embed import Embedder, Vectors, embed_query
+from ..embed import Embedder, Vectors, embed_query, least_cosine
 from ..errors import EmbeddingError, EmbeddingModelChanged
 from ..index.query import Candidates, IndexQuery
 from ..index.search_index import SearchIndex
 from ..languages.dates import dates
 from ..metrics import Meter
 from ..models import CacheUse, Hit, MemoryItem, SearchResult, utc_now
+from ..reader import Reader
+from ..roles import is_person
 from ..scope import Filter
 from ..store.store import Store
 from ..store.write_set import FeedPosition, SearchSnapshot
-from .accesses import Accesses
+from .accesses import Accesses, Period
 from .hits import KeptResult, as_they_were, hit, matched_terms
+from .judging import judged, needed, statements
 from .names import by_name, name_question, unnamed
 from .presets import Ranking
-from .query import LEGS, Query, build_index_query, expanded_keywords, parts, query_texts, synonyms_of
+from .query import (
+    LEGS,
+    Query,
+    build_index_query,
+    expanded_keywords,
+    parts,
+    query_texts,
+    synonyms_of,
+    time_asked_about,
+)
 from .rank import RankedHit, rank
 from .reorder import READ_FASTER, looked_at, one_per_statement, reordered, without_weak_repetitions
 from .rerank import MOST_READ, Reranker, is_question, reranked
@@ -49,7 +61,7 @@ T = TypeVar("T")
 
 MOST_USED_S = 3600  # for which the most used memories are cached
 KEPT = 200  # results in this process
-DRIFT = 1000  # a result lives for less than this part of the half-life, in which no freshness moves by 0.1 %
+TOLD_THEN = 1.5  # logit of what was said at the time that a question asks about
 
 
 class CachedResult(BaseModel):
@@ -63,23 +75,6 @@ class CachedResult(BaseModel):
     total_found: Annotated[int, Field(ge=0)]
     searched: Annotated[int, Field(ge=0)]
     expanded: bool  # synonyms were searched for; they are looked up again
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Period:
-    """Time in intervals of so many seconds. Accesses count in scores when a new one begins."""
-
-    seconds: float
-
-    @classmethod
-    def of(cls, seconds: float, half_life_days: float) -> Self:
-        return cls(seconds=max(min(seconds, half_life_days * 86_400 / DRIFT), 0.001))
-
-    def number(self, at: datetime) -> int:
-        return int(at.timestamp() // self.seconds)
-
-    def left(self, at: datetime) -> float:
-        return self.seconds - at.timestamp() % self.seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +104,9 @@ class Searcher:
         meter: Meter,
         reranker: Reranker | None = None,
         kept: int = KEPT,
+        *,
+        reader: Reader | None = None,
+        reading_tokens: int = 1000,
     ) -> None:
         self._store = store
         self._index = index
@@ -119,7 +117,9 @@ class Searcher:
         self._kept: LocalCache[tuple[datetime, KeptResult]] = LocalCache(kept)
         self._period = period
         self._engine = repr((__version__, ranking, embedder.id))  # part of every cache key
-        self.reranker = reranker
+        self.reranker = reranker if reader is None else None
+        self.reader = reader
+        self._reading_tokens = reading_tokens
         self._meter = meter
 
     async def search(self, query: Query, *, asked_at: datetime | None = None, cacheable: bool = True) -> SearchResult:
@@ -127,7 +127,7 @@ class Searcher:
         now = utc_now() if asked_at else query.filter.now
         self._accesses.settle(self._period.number(now))
         found = await self._cached_or_fresh(query, now, asked_at, cacheable)
-        self._accesses.note(query.filter, query.text, [hit.id for hit in found.hits])
+        self._accesses.note(query.filter, query.asked, [hit.id for hit in found.hits])
         return found
 
     async def _cached_or_fresh(
@@ -190,7 +190,7 @@ class Searcher:
         best = without_weak_repetitions(best, found.memories)
         size = looked_at(found.memories.values()) if query.explain else 0
         return SearchResult(
-            query=query.text,
+            query=query.asked,
             hits=await threads.run(size, _hits, query, best[: query.limit], found),
             total_found=max(found.total, len(best)),
             searched=found.searched,
@@ -203,6 +203,9 @@ class Searcher:
         """Search for one text."""
         store, embedder = self._store, self._embedder
         degraded: list[str] = []
+        told = await threads.run(len(query.text), _told_then, query, self._ranking)
+        if told is not None:
+            query = told
         people = await self._index.people(query.filter.user_id, embedder.id)
         size = len(query.text)
         texts = await threads.run(size, query_texts, query, people)
@@ -213,10 +216,16 @@ class Searcher:
         candidates = await self._index.gather(index_query)
         degraded.extend(candidates.missing)
         await _report_unembedded(query, candidates, store, embedder, degraded)
+        if self.reader is not None and told is None and is_question(query):
+            return await self._read(self.reader, query, index_query, candidates, degraded)
         reranker = self.reranker if is_question(query) else None
         name = None if query.mode == "keyword" else await threads.run(size, name_question, query.text)
-        more = reranker is not None or name is not None  # scores change when the texts have been read
+        more = (
+            reranker is not None or name is not None or told is not None
+        )  # scores change when the texts have been read
         asked = replace(query, limit=max(query.limit, MOST_READ), min_score=0.0) if more else query
+        if query.radius is not None:
+            asked = replace(asked, radius=least_cosine(embedder, query.radius))
         ranked = await threads.run(size, rank, candidates, asked, index_query, self._ranking, embedder.id)
         wanted = [(one.id,) if reranker is None else (*one.members, *one.succeeds) for one in ranked.hits]
         memories = await store.memories.get(query.filter.user_id, [member for some in wanted for member in some])
@@ -233,10 +242,27 @@ class Searcher:
             best = [one.without_name() if one.id in nameless else one for one in best]
         if name is not None:
             best = await threads.run(size, by_name, name, best, found)
+        if told is not None:
+            best = [one.rescored("at that time", 1.0, TOLD_THEN) for one in best if _by_a_person(found.get(one.id))]
         if more:
             best = sorted((one for one in best if one.score >= query.min_score), key=lambda one: -one.score)
             total = len(best) if query.min_score else total
         return Found(index_query, best, found, total, len(candidates), degraded)
+
+    async def _read(
+        self, reader: Reader, query: Query, index_query: IndexQuery, candidates: Candidates, degraded: list[str]
+    ) -> Found:
+        """Let the reader read the best candidates."""
+        size, user_id = len(query.text), query.filter.user_id
+        listed = await threads.run(size, statements, candidates, query, index_query, self._ranking)
+        memories = await self._store.memories.get(user_id, needed(listed))
+        found = {memory.id: memory for memory in as_they_were(memories, query.filter.as_of)}
+        size = looked_at(found.values())
+        hits, problem = await threads.run(size, judged, reader, query, listed, found, self._reading_tokens)
+        if problem is not None:
+            degraded.append(problem)
+        hits = [hit for hit in hits if hit.score >= query.min_score]
+        return Found(index_query, hits, found, len(hits), len(candidates), degraded)
 
     async def most_used(self, where: Filter, limit: int) -> list[MemoryItem]:
         """Return the most used memories. Recalls are not in the change feed, so the order may be an hour old; contents
@@ -266,7 +292,7 @@ class Searcher:
 
     def _key(self, query: Query, position: FeedPosition, period: int, asked_at: datetime | None) -> str:
         spans = [(span.start, span.end) for span in dates(query.text, query.filter.now) if span.relative]
-        return _hash(query, spans, self._engine, self.reranker_id, position, period, asked_at)
+        return _hash(query, spans, self._engine, self.models(), position, period, asked_at)
 
     async def _restored(self, query: Query, snapshot: SearchSnapshot, stored: CachedResult) -> SearchResult | None:
         """Return a cached result with the memories as they are now, or None if one of them is gone."""
@@ -276,7 +302,7 @@ class Searcher:
             return None
         synonyms = synonyms_of(query, snapshot) if stored.expanded else {}
         return SearchResult(
-            query=query.text,
+            query=query.asked,
             hits=tuple(hit(memories[one], query.text, score, None) for one, score in stored.hits),
             total_found=stored.total_found,
             searched=stored.searched,
@@ -287,6 +313,10 @@ class Searcher:
     @property
     def reranker_id(self) -> str | None:
         return None if self.reranker is None else self.reranker.id
+
+    def models(self) -> dict[str, str | None]:
+        """Return the ids of the models that read hits, by their names in the statistics."""
+        return {"reranker": self.reranker_id, "reader": None if self.reader is None else self.reader.id}
 
     def cache_use(self) -> CacheUse:
         problems = [f"{cache.name}: {cache.problem}" for cache in self._caches if cache.problem]
@@ -308,6 +338,19 @@ class Searcher:
         await self._kept.close()
         for cache in self._caches:
             await cache.close()
+
+
+def _told_then(query: Query, ranking: Ranking) -> Query | None:
+    """Return the query with the time as its filter if it asks for nothing but what was said or happened then."""
+    where = query.filter
+    if ranking.preset != "measured" or query.turns or where.occurred_from or where.occurred_to:
+        return None
+    span = time_asked_about(query.text, where.now)
+    return span and replace(query, filter=replace(where, occurred_from=span.start, occurred_to=span.end))
+
+
+def _by_a_person(memory: MemoryItem | None) -> bool:
+    return memory is not None and is_person(memory.data.get("role") or "user")
 
 
 def _hits(query: Query, best: Sequence[RankedHit], found: Found) -> tuple[Hit, ...]:

@@ -7,9 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from ..settings import Settings
 
 USER = "user"
+WEIGHTS = Path(__file__).parents[1] / "weights"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,11 +42,23 @@ class Reader(Protocol):
     def id(self) -> str:
         """Name and version of the model: results of two readers with one id are the same."""
 
-    def answers(self, question: str, passages: Sequence[Passage]) -> list[float]:
-        """Return a logit for each passage: does it answer the question, or bear on the request?"""
+    def answers(self, question: str, passages: Sequence[Passage]) -> Sequence[float | None]:
+        """Return a logit for each passage: does it answer the question, or bear on the request? None: in a language
+        that the reader does not know."""
 
-    def changes(self, newer: Passage, older: Sequence[Passage]) -> list[Verdict]:
-        """Judge what the newer statement does to each older one."""
+    def changes(self, newer: Passage, older: Sequence[Passage]) -> Sequence[Verdict | None]:
+        """Judge what the newer statement does to each older one; None as above."""
 
-    def supports(self, messages: Sequence[Passage], memory: str) -> float:
-        """Return the probability that the messages support the memory."""
+    def supports(self, messages: Sequence[Passage], memory: str) -> float | None:
+        """Return the probability that the messages support the memory; None as above."""
+
+
+def resolve(settings: Settings, given: Reader | None) -> Reader | None:
+    """Return the reader to use: the given one, else the one of the package; None if the settings turn it off."""
+    if not settings.search.reader or settings.search.preset != "measured":
+        return None
+    if given is not None or not (WEIGHTS / "reader.json").exists():
+        return given
+    from .onnx_reader import OnnxReader
+
+    return OnnxReader(WEIGHTS)

@@ -110,7 +110,8 @@ def install(app: FastAPI) -> None:
             if "json" not in media_type:
                 return answer(request, 415, "media_type", "the body must be application/json")
         named = [
-            FieldProblem(argument=".".join(map(str, found["loc"])), problem=str(found["msg"])) for found in problems
+            FieldProblem(argument=".".join(map(str, one["loc"])), problem=one["msg"].removeprefix("Value error, "))
+            for one in problems
         ]
         first = named[0]
         detail = f"{first.argument}: {first.problem}"

@@ -1,7 +1,8 @@
 """Request bodies and parameters. The limits are the engine's own, stated here for OpenAPI."""
 
+from collections.abc import Mapping
 from datetime import datetime
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from fastapi import Query
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
@@ -10,11 +11,23 @@ from .. import validation
 from ..areas.recalls import MAX_TOKENS
 from ..keys import MAX_KEY_USERS, Permission
 from ..memory_types import Layer
-from ..models import CandidateMemory, Message, OnConflict, RelationType, SearchMode, Share, Status, Time
+from ..models import (
+    MOST_FOR_ANSWER,
+    CandidateMemory,
+    Message,
+    OnConflict,
+    RelationType,
+    SearchMode,
+    Share,
+    Status,
+    Time,
+    with_new_names,
+)
 from ..read.context import ContextLanguage, Style
 
 MAX_ENTRIES = 2_000  # messages or candidates in one call; more is an import
 MAX_STEPS = 500
+MAX_INSTRUCTIONS = 4_000  # characters
 
 Name = Annotated[str, Field(min_length=1, max_length=validation.MAX_NAME)]
 Type = Annotated[str, Field(min_length=1, max_length=validation.MAX_TYPE)]
@@ -23,6 +36,7 @@ QueryText = Annotated[str, Field(min_length=1, max_length=validation.MAX_QUERY)]
 Names = Annotated[list[Name], Field(max_length=validation.MAX_TAGS)]
 Limit = Annotated[int, Field(ge=1, le=validation.MAX_LIMIT)]
 Actor = Annotated[str | None, Field(default=None, min_length=1, max_length=128, description="for the history")]
+Version = Annotated[int | None, Field(default=None, ge=1, le=10**9)]
 Epoch = Annotated[
     str | None,
     Field(
@@ -41,6 +55,13 @@ def example(**fields: Any) -> ConfigDict:
 
 class Body(BaseModel):
     model_config = ConfigDict(extra="forbid")
+
+    old_names: ClassVar[Mapping[str, str]] = {}  # of fields, accepted for one version
+
+    @model_validator(mode="before")
+    @classmethod
+    def _take_old_names(cls, data: Any) -> Any:
+        return with_new_names(cls.old_names, data)
 
 
 class AddBody(Body):
@@ -68,6 +89,11 @@ class AddBody(Body):
     user_names: Names | None = Field(
         default=None, description="names of the user in `messages`, besides the user's id; other names are other people"
     )
+    own_only: bool = Field(default=False, description="make memories only of what the user told or is told about")
+    instructions: Annotated[str | None, Field(min_length=1, max_length=MAX_INSTRUCTIONS)] = Field(
+        default=None, description="for the language model: what to remember, and what never"
+    )
+    categories: Names | None = Field(default=None, description="tags that the language model may give")
     on_conflict: OnConflict = Field(default="error", description="what to do with a `memory_key` that is taken")
     wait: bool = Field(default=False, description="wait until extraction is done, at most `jobs.wait_timeout_s`")
     epoch: Epoch = None
@@ -112,11 +138,13 @@ class UpdateBody(Body):
 
 class ChangedBody(UpdateBody):
     memory_id: Name
-    version: Annotated[int, Field(ge=1, le=10**9)] | None = None
+    expected_version: Version = None
+
+    old_names = {"version": "expected_version"}
 
     def changes(self) -> dict[str, Any]:
         given = super().changes()
-        return {"memory_id": self.memory_id, "version": self.version} | given
+        return {"memory_id": self.memory_id, "expected_version": self.expected_version} | given
 
 
 class UpdatesBody(Body):
@@ -141,12 +169,14 @@ class DeletesBody(Body):
 class RestoreBody(Body):
     """Without a version, the last change is undone."""
 
-    model_config = example(version=1)
+    model_config = example(to_version=1)
 
-    version: Annotated[int, Field(ge=1, le=10**9)] | None = None
-    expected_version: Annotated[int, Field(ge=1, le=10**9)] | None = None
+    to_version: Version = None
+    expected_version: Version = None
     reason: Text | None = None
     actor: Actor = None
+
+    old_names = {"version": "to_version"}
 
 
 class FilterBody(Body):
@@ -201,6 +231,14 @@ class SearchBody(FilterBody):
     limit: Limit = 5
     asked_at: Time | None = None
     explain: bool = False
+
+
+class AnswerBody(FilterBody):
+    model_config = example(question="what can she eat?")
+
+    question: QueryText
+    limit: Annotated[int, Field(ge=1, le=MOST_FOR_ANSWER)] = 12
+    asked_at: Time | None = None
 
 
 class ContextBody(FilterBody):
@@ -294,17 +332,19 @@ class RelationBody(Body):
 
 
 class UndoBody(Body):
-    """One of: `memory_id`, whose last change is undone; a source (`session_id`, `actor`, `metadata`, maybe `since`); or
-    `to`, a time after which everything is undone."""
+    """One of: `memory_id`, whose last change is undone; a source (`session_id`, `source_actor`, `metadata`, maybe
+    `since`); or `to`, a time after which everything is undone."""
 
     model_config = example(session_id="s7")
 
     memory_id: Name | None = None
     session_id: Name | None = None
-    actor: Name | None = None
+    source_actor: Name | None = Field(default=None, description="of the changes to undo, as in the history")
     metadata: Annotated[dict[Name, Text], Field(max_length=validation.MAX_TAGS)] | None = None
     since: Time | None = None
     to: Time | None = None
+
+    old_names = {"actor": "source_actor"}
 
 
 class KeyBody(Body):

@@ -16,7 +16,7 @@ Advance = Callable[[str, int, int], None]  # what is done, how much of it, of ho
 
 CLOSED = "the memory is not open: use it inside `async with Memory.open(…) as memory`"
 
-REQUEST_VERSION = "01"  # begins the hashes of requests; those of another version cannot be compared
+REQUEST_VERSION = "02"  # begins the hashes of requests; those of another version cannot be compared
 
 # Prefixes of hashes that stay known when the memory is no longer current:
 SAID = "said:"  # a message, which is not added again after it was edited or archived
@@ -113,6 +113,7 @@ class NewMemory:
 
     id: str
     memory_key: str
+    session_id: str | None = None  # if it comes from another session than its addition
     memory_type: str
     layer: Layer
     content: str
@@ -140,11 +141,12 @@ class NewMemory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Division:
-    """The statements that are left of a message's row when others of its statements become rows of their own."""
+    """The rows of statements that replace the row of their message."""
 
     memory_id: str  # row that is archived
     version: int  # if it has another one, nothing is written
     left: tuple[NewMemory, ...]
+    reason: str = "a statement of it was changed"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -234,6 +236,7 @@ class Effects:
     changes: tuple[ChangedMemory, ...] = ()
     evidence: Mapping[str, tuple[Source, ...]] = field(default_factory=dict)  # further sources of a memory
     relations: tuple[NewRelation, ...] = ()
+    divisions: tuple[Division, ...] = ()  # of the messages of memories that end
 
 
 NO_EFFECTS = Effects()

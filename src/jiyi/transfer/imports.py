@@ -25,7 +25,7 @@ from ..store.write_set import IndexEntry
 from ..write.accept import accept
 from ..write.index import KeywordRules, index_entry
 from .export import Progress
-from .readers import Kind, Reader, UnknownFormat, find_reader
+from .readers import FormatReader, Kind, UnknownFormat, find_reader
 from .records import Conversation, ImportedMemory
 from .sources import Source, find_sources
 
@@ -51,7 +51,7 @@ class MemoryImportReport(Value):
 class Selected:
     """The files of one kind at a path, with their readers."""
 
-    files: tuple[tuple[Source, Reader], ...]
+    files: tuple[tuple[Source, FormatReader], ...]
     skipped: tuple[str, ...]
 
     @property

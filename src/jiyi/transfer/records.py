@@ -1,4 +1,4 @@
-"""The record stream of every import, the `Reader` protocol, and helpers to build records from foreign files."""
+"""The record stream of every import, the `FormatReader` protocol, and helpers to build records from foreign files."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -9,8 +9,7 @@ from typing import Annotated, Any, Literal, Protocol, TypeVar
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 
 from .. import validation
-from ..errors import InvalidInput
-from ..models import CandidateMemory, Message
+from ..models import CandidateMemory, Message, invalid_input
 from ..store.upkeep.export_records import Line
 from .sources import Source, Values, json_values, open_text
 
@@ -136,9 +135,7 @@ def validate_as(place: str, model: type[M], value: object) -> M:
     try:
         return model.model_validate(value)
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        path = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in first["loc"])
-        raise InvalidInput(place + path, first["msg"].removeprefix("Value error, ")) from None
+        raise invalid_input(place, error) from None
 
 
 TIME_FORMATS = (
@@ -207,7 +204,7 @@ Kind = Literal["conversations", "memories"]
 Record = Conversation | ImportedMemory | Line  # `Line`: a row of an export of Jiyi, which is restored as it was
 
 
-class Reader(Protocol):
+class FormatReader(Protocol):
     """One import format."""
 
     @property

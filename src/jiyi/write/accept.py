@@ -18,13 +18,17 @@ from pydantic import ValidationError
 from .. import threads, validation
 from ..errors import InvalidInput
 from ..ids import identity, new_id
-from ..models import SENT_AT_ALIASES, CandidateMemory, Message, Value
+from ..models import CANDIDATE_ALIASES, SENT_AT_ALIASES, CandidateMemory, Message, Value, invalid_input
 from ..roles import is_instruction
 from ..scope import Scope
 from ..store.repositories.additions import Start
 from ..store.write_set import Follows, NewMessage, StoredMessage
 
-MESSAGE_KEYS = frozenset({"role", "content", "speaker", "name", "sent_at", *SENT_AT_ALIASES})
+MESSAGE_KEYS = frozenset({"role", "speaker", "name", "sent_at", *SENT_AT_ALIASES})  # which no candidate has
+# Fields by which an object is a candidate, unless it has a role or a speaker.
+CANDIDATE_KEYS = frozenset({"summary", "tags", "memory_key", "memory_type", "source_session_id"}).union(
+    *CANDIDATE_ALIASES.items()
+)
 
 LOOK_BACK = 200  # messages of a session that are searched for one without id and time; at least twice the list
 RUN = 24  # letters that a list needs to be recognised in the middle of a session; a Chinese character counts as two
@@ -49,7 +53,7 @@ class Accepted:
         return self.messages or self.candidates
 
     def texts(self) -> list[str]:
-        return [*(one.text for one in self.messages), *(one.text for one in self.candidates)]
+        return [*(one.text for one in self.messages), *(one.content for one in self.candidates)]
 
 
 def accept(what: What) -> Accepted:
@@ -99,14 +103,16 @@ def _has_only_attachments(argument: str, entry: Any) -> bool:
 
 def _value(argument: str, entry: Any) -> Message | CandidateMemory:
     if isinstance(entry, str):
-        return CandidateMemory(text=validation.text(argument, entry))
+        return CandidateMemory(content=validation.text(argument, entry))
     if isinstance(entry, Mapping):
-        kind: type[Message | CandidateMemory] = Message if MESSAGE_KEYS & entry.keys() else CandidateMemory
-        entry = _validated(argument, kind, entry)
+        entry = _validated(argument, Message if _is_message(entry) else CandidateMemory, entry)
     if not isinstance(entry, (Message, CandidateMemory)):
         raise InvalidInput(argument, f"must be text, a message or a candidate, not {type(entry).__name__}")
-    validation.text(f"{argument}.text", entry.text)
-    for field in ("role", "speaker", "id", "type", "memory_key"):
+    if isinstance(entry, Message):
+        validation.text(f"{argument}.text", entry.text)
+    else:
+        validation.text(f"{argument}.content", entry.content)
+    for field in ("role", "speaker", "id", "memory_type", "memory_key"):
         if getattr(entry, field, None) is not None:
             validation.name(f"{argument}.{field}", getattr(entry, field))
     if isinstance(entry, CandidateMemory):
@@ -122,13 +128,17 @@ def _value(argument: str, entry: Any) -> Message | CandidateMemory:
     return entry
 
 
+def _is_message(entry: Mapping[str, Any]) -> bool:
+    if entry.keys() & {"role", "speaker", "name"}:
+        return True
+    return bool(entry.keys() & MESSAGE_KEYS) and not entry.keys() & CANDIDATE_KEYS
+
+
 def _validated(argument: str, kind: type[V], entry: Mapping[str, Any]) -> V:
     try:
         return kind.model_validate(dict(entry))
     except ValidationError as error:
-        first = error.errors()[0]
-        place = "".join(f".{part}" if isinstance(part, str) else f"[{part}]" for part in first["loc"])
-        raise InvalidInput(argument + place, first["msg"]) from None
+        raise invalid_input(argument, error) from None
 
 
 async def identify(

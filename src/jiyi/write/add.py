@@ -19,6 +19,7 @@ from ..ids import new_id
 from ..index.search_index import SearchIndex
 from ..metrics import Meter
 from ..models import OnConflict, Receipt, ReceiptState, utc_now
+from ..reader import Reader
 from ..scope import Scope
 from ..settings import ExtractionSettings
 from ..store.repositories.additions import Start
@@ -27,15 +28,17 @@ from ..store.store import Store
 from ..store.upkeep.message_words import DELETED
 from ..store.write_set import NO_EFFECTS, Addition, Effects, NewMemory, NewMessage, Stale, StoredMessage, UnitPart
 from .accept import Accepted, identify, looked_back, message_hashes
-from .build import CONTEXT, Context, derived, request_hash, stated, teller_data, verbatim
+from .build import CONTEXT, Context, derived, is_own, request_hash, stated, teller_data, verbatim
+from .changes import end_what_changed
 from .derive import HISTORY_MESSAGES, UNIT_MESSAGES, derive
 from .drafts import Draft, Extractor
 from .index import KeywordRules, embed_entries, index_entries
-from .known import TakenKeys, known_memories, taken_keys, with_rows
+from .known import TakenKeys, join_named, known_memories, taken_keys, with_rows
+from .parse.divide_messages import with_ended_messages
 from .parts import names_told
 from .reconcile import Proposed, Reconciled, end_named, fact_told, keep_rest, settle, stated_facts
 from .repeats import merge_equal, merge_repeated
-from .saved import to_judge
+from .saved import new_summaries, to_judge
 from .similar import Judge
 from .slots import COMPARED
 from .supersede import supersede, without_endings
@@ -66,9 +69,11 @@ class Flow:
     embedder: Embedder
     keyword_rules: KeywordRules
     settings: ExtractionSettings
-    extractors: tuple[Extractor, ...]  # run inside `add`
+    extractors: tuple[Extractor, ...]  # run inside `add`, unless there is a slow one
+    own_extractors: tuple[Extractor, ...] = ()  # of the program and of packages: run beside these or the slow one
     slow_extractor: Extractor | None  # of a language model: run by a worker after `add`
     judge: Judge | None = None  # of similar memories; run by the worker, too
+    reader: Reader | None = None  # judges what new statements end
     meter: Meter = field(default_factory=Meter)
 
 
@@ -182,7 +187,8 @@ async def _derive_addition(
     later = bool(fresh) and flow.settings.enabled and flow.slow_extractor is not None
     try:
         async with asyncio.timeout(DEADLINE_S + DEADLINE_PER_MESSAGE_S * len(fresh)):
-            made = await make(() if later else fresh, stateds, context, flow.extractors, at, flow, start=start)
+            run = (*flow.extractors, *flow.own_extractors)
+            made = await make(() if later else fresh, stateds, context, run, at, flow, start=start)
     except StoreError:
         raise
     except Exception as error:  # any failure of an extractor: the messages are stored, and a job tries again
@@ -190,9 +196,13 @@ async def _derive_addition(
         made = Made(memories=tuple(stateds), problems=(f"extraction failed: {type(error).__name__}: {error}",))
         later = bool(fresh)
     memories, problem = await index(list(verbatims.values()), known, made, context.user_id, at, flow)
-    memories, effects, met = await merge_repeated(memories, made.repeats, made.effects, context.place, at, flow)
+    effects = await end_what_changed(memories, made.effects, context.place, at, flow)
+    memories, effects, met = await merge_repeated(memories, made.repeats, effects, context.place, at, flow)
+    memories, effects = await divided(memories, effects, messages, context.place, at, flow)
     done = ReceiptState.EXTRACTED if problem else ReceiptState.INDEXED
     saved = to_judge(memories, made.repeats) if flow.judge is not None and flow.settings.enabled else []
+    reads = flow.slow_extractor is not None and flow.settings.enabled
+    summaries: list[JsonValue] = [one.id for one in new_summaries(memories, made.repeats)] if reads else []
     idempotency_key, request_hash, actor = request
     return Addition(
         id=new_id(),
@@ -215,7 +225,7 @@ async def _derive_addition(
         units=made.units,
         met=(*made.met, *met),
         effects=effects,
-        payload=_payload(fresh, saved, context, actor) if later or saved else None,
+        payload=_payload(fresh, saved, summaries, context, actor) if later or saved or summaries else None,
     )
 
 
@@ -227,12 +237,17 @@ def _verbatims(messages: Sequence[NewMessage], context: Context) -> dict[str, Ne
 
 
 def _payload(
-    messages: Sequence[NewMessage], saved: list[JsonValue], context: Context, actor: str
+    messages: Sequence[NewMessage],
+    saved: list[JsonValue],
+    summaries: list[JsonValue],
+    context: Context,
+    actor: str,
 ) -> dict[str, JsonValue]:
-    """Return what a worker needs: the messages to extract from, or the saved texts to judge."""
+    """Return what a worker needs: the messages or summaries to extract from, or the saved texts to judge."""
     return {
         "messages": [message.id for message in messages],
         "saved": saved,
+        "summaries": summaries,
         "actor": actor,
         "context": CONTEXT.dump_python(context, mode="json", exclude={"epoch"}),  # the job goes with its user
     }
@@ -264,6 +279,7 @@ async def make(
     with threads.Budget(COMPARING_S):
         looked_up = start.looked_up if start else {}
         settled = await _settle(proposed, drafts, stated, place, at, flow.store, looked_up)
+        settled = await join_named(settled, proposed, place, at, flow)
     names = merge_equal(list(names_told(settled.over, context)))
     return replace(
         made,
@@ -308,10 +324,13 @@ def _proposed(drafts: Sequence[Draft], said: Mapping[str, NewMessage], context: 
     found = []
     for draft in drafts:
         by = said[draft.source.message_id]
+        if context.own_only and not is_own(draft, by.role, by.speaker, context):
+            continue
         memory = derived(draft, context, teller_data(by.role, by.speaker, context))
         told_at = max(said[source.message_id].sent_at for source in memory.sources)
         fact = fact_told(memory, context)
-        found.append(Proposed(memory=memory, facts=(fact,) if fact else (), told_at=told_at, ends=draft.ends))
+        named = {"ends": draft.ends, "repeats": draft.repeats, "merges": draft.merges}
+        found.append(Proposed(memory=memory, facts=(fact,) if fact else (), told_at=told_at, **named))
     return found
 
 
@@ -340,6 +359,21 @@ async def _settle(
         return replace(without_endings(settled), problems=problems)
 
 
+async def divided(
+    memories: Sequence[NewMemory],
+    effects: Effects,
+    messages: Sequence[NewMessage],
+    place: Scope,
+    at: datetime,
+    flow: Flow,
+) -> tuple[tuple[NewMemory, ...], Effects]:
+    """Divide the messages of which something ends."""
+    store, embedder, rules = flow.store, flow.embedder, flow.keyword_rules
+    return await with_ended_messages(
+        memories, effects, messages, place, at, store=store, embedder=embedder, rules=rules
+    )
+
+
 def _plain(stated: Sequence[NewMemory]) -> list[Proposed]:
     return [Proposed(memory=memory, told_at=memory.occurred_at, stated=True) for memory in stated]
 
@@ -360,7 +394,7 @@ async def index(
     asked = [memory.dedupe_hash for memory in made.memories if memory.dedupe_hash not in made.new]
     there = {*known, *(await flow.store.memories.known(user_id, asked, at) if asked else ())}
     new = [memory for memory in memories if memory.dedupe_hash not in there]
-    texts = [(one.content, one.summary, one.tags, one.data) for one in new]
+    texts = [(one.content, one.summary, one.tags, one.data, one.memory_type) for one in new]
     size = sum(len(one.content) for one in new)
     entries, times = await threads.run(size, index_entries, texts, flow.keyword_rules)
     for seconds in times:

@@ -23,6 +23,7 @@ from .behavior import BEHAVIOR, with_time
 from .drafts import Draft, Evidence
 from .extract import with_dates_of
 
+MAX_INSTRUCTIONS = 4_000  # characters
 UNTRUSTED = 0.5  # trust in the output of tools and in messages of unknown roles
 LONGEST_DATED = 1000  # characters; relative dates of longer messages get no absolute ones
 
@@ -43,6 +44,9 @@ class Context:
     expires_at: datetime | None
     trust: float = 1.0
     user_names: tuple[str, ...] = ()  # names of the user in messages, besides the user_id
+    own_only: bool = False  # nothing that other people told of others
+    instructions: str | None = None  # for a language model: what to remember, and what never
+    categories: tuple[str, ...] = ()  # tags that a language model may give: "diet" or "diet: food and allergies"
     # Erasure epoch of the user when this began; None: not read yet. The hash of a request is made without it.
     epoch: str | None = field(default=None, repr=False)
 
@@ -63,6 +67,9 @@ class Context:
         trust: float,
         user_names: Sequence[str],
         epoch: str | None,
+        own_only: bool = False,
+        instructions: str | None = None,
+        categories: Sequence[str] = (),
     ) -> Self:
         return cls(
             user_id=validation.name("user_id", user_id),
@@ -78,6 +85,11 @@ class Context:
             trust=validation.share("trust", trust),
             user_names=validation.names("user_names", user_names),
             epoch=epoch and validation.name("epoch", epoch),
+            own_only=own_only,
+            instructions=None
+            if instructions is None
+            else validation.text("instructions", instructions, longest=MAX_INSTRUCTIONS),
+            categories=validation.names("categories", categories),
         )
 
     def with_names(self, names: Sequence[str]) -> Self:
@@ -174,7 +186,7 @@ def teller_data(role: str, speaker: str | None, context: Context) -> dict[str, J
 def stated(candidate: CandidateMemory, context: Context, at: datetime) -> NewMemory:
     """Return the memory of a statement."""
     memory_id = new_id()
-    memory_type = candidate.type or context.memory_type or "fact"
+    memory_type = candidate.memory_type or context.memory_type or "fact"
     occurred_at = candidate.occurred_at or context.occurred_at or at
     data = {name: value for name, value in (candidate.data or {}).items() if name != BY_USER}
     trust = context.trust if candidate.trust is None else candidate.trust
@@ -183,17 +195,18 @@ def stated(candidate: CandidateMemory, context: Context, at: datetime) -> NewMem
     if data.get("speaker") in context.user_names:
         data[BY_USER] = True
     by, key = told_by(data, context.user_id), candidate.memory_key
-    said = statement_hash(candidate.text, memory_type, context.agent_id, context.group_id, key, trust, by)
+    said = statement_hash(candidate.content, memory_type, context.agent_id, context.group_id, key, trust, by)
     if candidate.valid_to is not None:
         said = PAST + identity(said, candidate.valid_to.isoformat())
     importance = context.importance if candidate.importance is None else candidate.importance
     return NewMemory(
         id=memory_id,
         memory_key=candidate.memory_key or memory_id,
+        session_id=candidate.source_session_id,
         memory_type=memory_type,
         layer=layer_of(memory_type),
-        content=candidate.text,
-        summary=candidate.summary or summarise(candidate.text),
+        content=candidate.content,
+        summary=candidate.summary or summarise(candidate.content),
         data=with_time(data, occurred_at) if memory_type == BEHAVIOR else data,
         metadata={**context.metadata, **_origin(candidate), **(candidate.metadata or {})},
         importance=0.5 if importance is None else importance,
@@ -244,6 +257,16 @@ def derived(draft: Draft, context: Context, teller: Mapping[str, JsonValue]) -> 
         trust=trust,
         sources=_sources(draft.evidence),
     )
+
+
+def is_own(draft: Draft, role: str, speaker: str | None, context: Context) -> bool:
+    """Return True if the user told a draft, or it is about the user or an episode of the user's. `role` and `speaker`
+    are those of the message that it is from."""
+    names = {normalise(name) for name in (context.user_id, *context.user_names)} | USER_SUBJECTS
+    if draft.subject is not None and normalise(draft.subject) in names - {""}:
+        return True
+    by_user = is_the_user(role, speaker, context.user_id, context.user_names)
+    return draft.memory_type != "episode" and (by_user or not is_person(role))
 
 
 def _about(draft: Draft) -> dict[str, JsonValue]:

@@ -21,7 +21,7 @@ from .build import statement_hash
 from .index import KeywordRules, embed_entries, index_entry
 from .parse.divide_messages import with_divisions
 
-FOUND_BY = frozenset({"content", "summary", "tags"})  # a change of these changes the index entry
+FOUND_BY = frozenset({"content", "summary", "tags", "memory_type"})  # a change of these changes the index entry
 TIMES = ("occurred_at", "valid_from", "valid_to", "expires_at")
 TRIES = 100
 MAX_VERSION = 10**9
@@ -62,7 +62,7 @@ async def change(
     given: dict[str, Any],
     *,
     user_id: str,
-    version: int | None,
+    expected: int | None,
     action: str,
     actor: str,
     reason: str | None,
@@ -75,8 +75,8 @@ async def change(
     validation.name("memory_id", memory_id)
     validation.name("user_id", user_id)
     validation.name("actor", actor)
-    if version is not None:
-        validation.whole("version", version, highest=MAX_VERSION)
+    if expected is not None:
+        validation.whole("expected_version", expected, highest=MAX_VERSION)
     if reason is not None:
         validation.text("reason", reason)
     for attempt in range(TRIES):
@@ -85,12 +85,12 @@ async def change(
         changes, _ = await embed_changes([await asyncio.to_thread(work)], [memory], embedder)
         [prepared] = await with_divisions(changes, [memory], store=store, embedder=embedder, rules=rules)
         # An index entry is that of the text as read; any other change fits every version.
-        expected = memory.version if version is None and prepared.index is not None else version
+        version = memory.version if expected is None and prepared.index is not None else expected
         try:
-            await store.edits.update(user_id, memory.id, prepared, version=expected)
+            await store.edits.update(user_id, memory.id, prepared, version=version)
             break
         except VersionConflict:
-            if version is not None or attempt == TRIES - 1:
+            if expected is not None or attempt == TRIES - 1:
                 raise
     return await existing(store, user_id, memory.id)
 
@@ -145,7 +145,7 @@ async def restore(
     memory_id: str,
     *,
     user_id: str,
-    version: int | None,
+    to_version: int | None,
     expected: int | None,
     actor: str,
     reason: str | None,
@@ -156,7 +156,7 @@ async def restore(
     """Change a memory back to an earlier version, by default the one before its last change."""
     memory = await named(store, validation.name("user_id", user_id), validation.name("memory_id", memory_id))
     changes = await store.history.get(user_id, memory.id)
-    wanted = None if version is None else validation.whole("version", version, highest=MAX_VERSION)
+    wanted = None if to_version is None else validation.whole("to_version", to_version, highest=MAX_VERSION)
     if expected is not None and changes[-1].version != expected:
         raise VersionConflict(changes[-1].memory_id, expected=expected, actual=changes[-1].version)
     number, given = earlier_state(changes, wanted)
@@ -164,7 +164,7 @@ async def restore(
         memory_id,
         given,
         user_id=user_id,
-        version=changes[-1].version,
+        expected=changes[-1].version,
         action="restore",
         actor=actor,
         reason=reason or f"back to version {number}",
@@ -181,7 +181,7 @@ def earlier_state(changes: Sequence[Revision], version: int | None) -> tuple[int
     states = {revision.version: revision.after for revision in changes}
     if wanted not in states or wanted == newest:
         memory_id = changes[-1].memory_id
-        raise InvalidInput("version", f"memory {memory_id} is at version {newest} and cannot go back to {wanted}")
+        raise InvalidInput("to_version", f"memory {memory_id} is at version {newest} and cannot go back to {wanted}")
     state: dict[str, Any] = dict(states[wanted])
     for name in TIMES:
         state[name] = state[name] and datetime.fromisoformat(state[name])
@@ -224,7 +224,8 @@ def prepare(
     after = memory.model_dump() | values
     entry = None
     if FOUND_BY & values.keys():
-        entry = index_entry(after["content"], after["summary"], after["tags"], after["data"], rules)
+        texts = (after["content"], after["summary"], after["tags"])
+        entry = index_entry(*texts, after["data"], after["memory_type"], rules)
     says_otherwise = memory.source in (STATED, EXTRACTED) and {"content", "memory_type"} & values.keys()
     own_key = memory.memory_key if memory.memory_key != memory.id else None
     by = told_by(after["data"], memory.user_id)

@@ -18,7 +18,7 @@ from ..errors import InvalidInput
 from ..ids import new_id
 from ..languages.terms import exact_hash, tokens
 from ..roles import is_instruction, is_person
-from ..settings import ExtractionSettings
+from ..settings import ExtractionSettings, UserWishes
 from ..store.write_set import NewMessage, StoredMessage, UnitPart
 from ..text.fence import blank_context
 from ..text.passages import summarise
@@ -69,6 +69,7 @@ async def derive(
     if not said:
         return Derived()
     units = []
+    instructions, categories = wishes(context, settings)
     for at, messages in enumerate(stretches):
         units.append(
             Unit(
@@ -80,6 +81,8 @@ async def derive(
                 user_names=context.user_names,
                 session_id=context.session_id,
                 group_id=context.group_id,
+                instructions=instructions,
+                categories=categories,
             )
         )
         earlier.extend(messages)
@@ -94,6 +97,13 @@ async def derive(
     in_a_unit = {message.id for message in new if isinstance(message, StoredMessage) and message.unit_id}
     parts = [_part(unit, in_a_unit) for unit in units]
     return Derived(units=tuple(filter(None, parts)), drafts=tuple(drafts), problems=tuple(problems))
+
+
+def wishes(context: Context, settings: ExtractionSettings) -> tuple[str | None, tuple[str, ...]]:
+    """Return the instructions and categories for a language model: of the store, of its user, and of the call."""
+    given = (settings, settings.users.get(context.user_id, UserWishes()), context)
+    instructions = "\n".join(one.instructions for one in given if one.instructions)
+    return instructions or None, tuple(dict.fromkeys(name for one in given for name in one.categories))
 
 
 def _stretches(
@@ -198,7 +208,9 @@ def _checked(
         problem = _problem(proposed, texts)
         if problem is not None:
             wrong[problem] += 1
-        elif proposed.importance >= settings.min_importance and proposed.confidence >= settings.min_confidence:
+        elif proposed.importance >= settings.min_importance and (
+            proposed.is_checked or proposed.confidence >= settings.min_confidence
+        ):
             by = by_id[proposed.source.message_id]
             draft = in_whose_words(proposed, by.text)
             if draft is None:

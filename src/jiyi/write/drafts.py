@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import logging
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cache
+from importlib.metadata import entry_points
 from typing import Protocol
 
 from pydantic import JsonValue
+
+from ..memory_types import Layer, set_layer
+
+logger = logging.getLogger(__name__)
+CHECKED_BY = "checked_by"  # key in the data of a memory: what judged if its messages support it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +36,7 @@ class Known:
     id: str
     text: str
     at: datetime
+    speaker: str | None = None  # who told it, unless it was the user
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +51,8 @@ class Unit:
     user_names: tuple[str, ...] = ()  # further names of the user
     session_id: str | None = None
     group_id: str | None = None
+    instructions: str | None = None  # for language models: what to remember, and what never
+    categories: tuple[str, ...] = ()  # tags that a language model may give, also "name: what belongs to it"
     epoch: str | None = None  # erasure epoch of the user when the work began
 
 
@@ -73,6 +84,8 @@ class Draft:
     ended: bool = False  # the value no longer holds: "no longer", 不再, "stopped"
     replaces: str | None = None  # the value that has ended: "switched from Vim to Helix"
     ends: tuple[str, ...] = ()  # ids of `Unit.known` that no longer hold
+    repeats: tuple[str, ...] = ()  # ids of those that say the same
+    merges: tuple[str, ...] = ()  # ids of those that it says too, besides something new
     importance: float = 0.5
     confidence: float = 1.0
     trust: float = 1.0  # times the trust in the messages; lower for words that are not the speaker's own
@@ -81,6 +94,11 @@ class Draft:
     expires_at: datetime | None = None
     tags: tuple[str, ...] = ()
     data: dict[str, JsonValue] = field(default_factory=dict)  # e.g. extractor and version
+
+    @property
+    def is_checked(self) -> bool:
+        """Return True if its confidence says how far its messages support it: it is stored however low that is."""
+        return CHECKED_BY in self.data
 
     @property
     def source(self) -> Evidence:
@@ -97,8 +115,32 @@ class Extracted:
 
 
 class Extractor(Protocol):
-    """Finds memories in a unit of conversation."""
+    """Finds memories in a unit of conversation. `layers`, which may be left out, are those of its own types."""
 
     id: str  # stored with its memories
 
     async def __call__(self, unit: Unit, /) -> Sequence[Draft] | Extracted: ...
+
+
+ENTRY_POINTS = "jiyi.extractors"
+
+
+@cache
+def installed_extractors() -> tuple[Extractor, ...]:
+    """Load the extractors of installed packages. One that cannot be loaded is logged and left out."""
+    found: list[Extractor] = []
+    for entry in entry_points(group=ENTRY_POINTS):
+        try:
+            loaded = entry.load()
+            found.append(loaded() if isinstance(loaded, type) else loaded)
+        except Exception:
+            logger.exception("the extractor %s (%s) cannot be loaded", entry.name, entry.value)
+    return tuple(found)
+
+
+def set_layers(extractors: Sequence[Extractor]) -> None:
+    """Set the layers of the extractors' own types."""
+    for extractor in extractors:
+        layers: Mapping[str, Layer] = getattr(extractor, "layers", {})
+        for memory_type, layer in layers.items():
+            set_layer(memory_type, layer)

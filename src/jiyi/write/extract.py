@@ -28,6 +28,7 @@ VERSION = "builtin-2"
 LONGEST_CORRECTION = 60
 LONGEST_ENDING = 120
 SURE_CORRECTION = 0.4
+RUN_ON = 3  # clauses about different things that are no sentence any more
 A_MOMENT = timedelta(minutes=15)
 
 # The type of a memory, by the kind of its statement.
@@ -49,7 +50,8 @@ _OTHER_CLAUSE = re.compile(
     r"|[,;]? (?:and|but) (?=(?:am|work|study|teach|live|have|own|drive|speak|play|love|like|hate|prefer)\b)"
     r"|[，；](?=(?:今年|平时|现在|每[天周年]|还|也)?(?:住在?|在.{1,12}(?:上班|工作|上学|读书|当|做)|[有养](?:了|着)?[一两三四个只]|喜欢|不喜欢|爱|对.{1,8}过敏))"
 )
-_BARE_VERB = re.compile(r"(?!my |our |I\b|the )[a-z]+ ")
+_BARE_VERB = re.compile(r"(?!my |our |[Ii]\b|the )[a-z]+ ")
+_FIRST_PERSON = re.compile(r"I\b(?!['’])|I['’]m\b", re.IGNORECASE)
 _QUESTION = re.compile(r"[?？]\W*$")
 _PLAIN_KINDS = ("fact", "preference", "plan", "event", "decision", "instruction")
 
@@ -159,10 +161,13 @@ def split_by_slots(one: Statement) -> Iterator[tuple[Statement, SlotValue | None
     found = slot_values(one.text)
     if len(found) <= 1:
         parts = split_clauses(one)
-        if any(slot for _, slot in parts):
+        if any(slot for _, slot in parts) or len(parts) >= RUN_ON:
             yield from parts
         else:
             yield one, found[0] if found else None
+        return
+    if (parts := split_clauses(one)) and all(len(slot_values(part.text)) <= 1 for part, _ in parts):
+        yield from parts
         return
     starts = [0, *(cut.end() for cut in _CLAUSE.finditer(one.text)), len(one.text)]
     clauses = [(a, b) for a, b in pairwise(starts) if any(map(str.isalnum, one.text[a:b]))]
@@ -184,25 +189,44 @@ def split_by_slots(one: Statement) -> Iterator[tuple[Statement, SlotValue | None
             begin = end
 
 
+def _clause_starts(text: str) -> list[int]:
+    """Return where the clauses of a sentence begin that are about something else than the one before."""
+    starts = {cut.end() for pattern in (_OTHER_CLAUSE, cue("next_claim")) for cut in pattern.finditer(text)}
+    begin = 0
+    for cut in cue("comma_splice").finditer(text):
+        if cue("main_clause").match(text, begin, cut.start()):
+            starts.add(cut.end())
+            begin = cut.end()
+    return sorted(starts)
+
+
 def split_clauses(one: Statement, least: float | None = None) -> list[tuple[Statement, SlotValue | None]]:
     """Cut a statement where a clause about something else begins, if the salience of each part is at least `least`, by
     default that of a memory."""
     least = WORTH if least is None else least
-    cuts = [0, *(cut.end() for cut in _OTHER_CLAUSE.finditer(one.text)), len(one.text)]
+    starts = _clause_starts(one.text)
+    if not starts:
+        return []
+    own = [part.found.salience >= least for part, _ in _cut_at(one, starts)]
+    # What says too little by itself stays with the clause before it.
+    starts = [start for at, start in enumerate(starts, 1) if own[at] and (at > 1 or own[0])]
+    parts = _cut_at(one, starts)
+    return parts if len(parts) > 1 and all(part.found.salience >= least for part, _ in parts) else []
+
+
+def _cut_at(one: Statement, starts: Sequence[int]) -> list[tuple[Statement, SlotValue | None]]:
     parts: list[tuple[Statement, SlotValue | None]] = []
-    if len(cuts) == 2:
-        return parts
-    for begin, following in pairwise(cuts):
+    for begin, following in pairwise([0, *starts, len(one.text)]):
         text = re.sub(r"(?<![,;，；\s])(?:[,;，；\s]|\b(?:and|but))+$", "", one.text[begin:following])
         end = begin + len(text)
         if begin and one.text.startswith("我") and not text.startswith("我"):
             text = f"我{text}"  # said once for all clauses
-        elif begin and one.text.startswith("I ") and _BARE_VERB.match(text):
+        elif begin and _BARE_VERB.match(text) and _FIRST_PERSON.match(parts[-1][0].text):
             text = f"I {text}"
         part = Statement(text, one.start + begin, one.start + end, classify(text, "user"), one.dependent)
         own = slot_values(text)
         parts.append((part, own[0] if own else None))
-    return parts if len(parts) > 1 and all(part.found.salience >= least for part, _ in parts) else []
+    return parts
 
 
 def _draft(part: tuple[Statement, SlotValue | None], said: Said, follows: str | None) -> Draft:
@@ -303,11 +327,13 @@ class Statement:
 def is_dependent(sentence: str) -> bool:
     """Return True if a sentence needs the one before it to be understood."""
     short = len(_HAN.findall(sentence)) + 2 * len(_WORDS.findall(_HAN.sub(" ", sentence))) <= 6
-    return (
-        (short and not _COMPLETE.match(sentence))
-        or bool(_DEPENDENT.match(sentence))
-        or bool(_PRONOUN.search(sentence) and not _NAME.search(sentence[1:]))
-    )
+    complete = _COMPLETE.match(sentence) or cue("short_complete").match(sentence)
+    return (short and not complete) or refers_back(sentence)
+
+
+def refers_back(sentence: str) -> bool:
+    """Return True if a sentence names something only by a pronoun, or goes on with the one before."""
+    return bool(_DEPENDENT.match(sentence)) or bool(_PRONOUN.search(sentence) and not _NAME.search(sentence[1:]))
 
 
 def _short(text: str, spans: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:

@@ -11,7 +11,16 @@ from .. import threads
 from ..embed import Embedder, Vectors, embed_documents
 from ..errors import EmbeddingError
 from ..languages.sentences import question_share
-from ..languages.terms import keywords, near_hash, search_terms, simhash, term_counts, tokens
+from ..languages.terms import (
+    TYPE_WEIGHT,
+    keywords,
+    near_hash,
+    search_terms,
+    simhash,
+    term_counts,
+    tokens,
+    type_words,
+)
 from ..languages.words import normalise
 from ..llm.keywords import words_in_text
 from ..store.write_set import IndexEntry
@@ -29,14 +38,19 @@ class KeywordRules:
     lightest: float
 
 
-Text = tuple[str, str, Sequence[str], Mapping[str, JsonValue]]  # content, summary, tags, data
+Text = tuple[str, str, Sequence[str], Mapping[str, JsonValue], str]  # content, summary, tags, data, memory type
 
 
 def index_entry(
-    content: str, summary: str, tags: Sequence[str], data: Mapping[str, JsonValue], rules: KeywordRules
+    content: str,
+    summary: str,
+    tags: Sequence[str],
+    data: Mapping[str, JsonValue],
+    memory_type: str,
+    rules: KeywordRules,
 ) -> IndexEntry:
     """Return the index entry of a memory without its vector. The speaker is a search term, but is not embedded."""
-    [entry] = _entries([(content, summary, tags, data)], rules)
+    [entry] = _entries([(content, summary, tags, data, memory_type)], rules)
     return entry
 
 
@@ -55,10 +69,10 @@ def index_entries(texts: Sequence[Text], rules: KeywordRules) -> tuple[list[Inde
 def _entries(texts: Sequence[Text], rules: KeywordRules) -> list[IndexEntry]:
     """Run each step for all texts before the next one: that takes a third less time, by the processor's caches."""
     of_content = [tokens(content) for content, *_ in texts]
-    terms = [search_terms(own, *text) for own, text in zip(of_content, texts, strict=True)]
+    terms = [search_terms(own, *text[:4]) for own, text in zip(of_content, texts, strict=True)]
     counted = [term_counts(some) for some in terms]
-    classified = [classify(content, _role(data)) for content, _, _, data in texts]
-    words = [_keywords(content, tags, data, rules) for content, _, tags, data in texts]
+    classified = [classify(content, _role(data)) for content, _, _, data, _ in texts]
+    words = [_keywords(content, tags, data, of_type, rules) for content, _, tags, data, of_type in texts]
     near = [simhash(own) if own else near_hash(text[0]) for own, text in zip(of_content, texts, strict=True)]
     return [
         IndexEntry(
@@ -74,7 +88,7 @@ def _entries(texts: Sequence[Text], rules: KeywordRules) -> list[IndexEntry]:
             kind=found.kind,
             salience=round(found.salience, 3),
         )
-        for (content, _, _, data), some, (hashes, counts), found, keys, like in zip(
+        for (content, _, _, data, _), some, (hashes, counts), found, keys, like in zip(
             texts, terms, counted, classified, words, near, strict=True
         )
     ]
@@ -87,9 +101,10 @@ def _role(data: Mapping[str, JsonValue]) -> str:
 
 
 def _keywords(
-    content: str, tags: Sequence[str], data: Mapping[str, JsonValue], rules: KeywordRules
+    content: str, tags: Sequence[str], data: Mapping[str, JsonValue], memory_type: str, rules: KeywordRules
 ) -> tuple[tuple[str, float, str], ...]:
-    """Return the user's tags at full weight, then words that a language model named, then the heaviest by rule."""
+    """Return the user's tags at full weight, then words that a language model named, then the heaviest by rule, and the
+    words of the memory type."""
     found = {normalise(tag): (1.0, "user_tag") for tag in tags}
     by_model = data.get("keywords") if data.get("extractor") == "llm" else None
     for at, word in enumerate(words_in_text(by_model, content) if isinstance(by_model, list) else ()):
@@ -99,6 +114,8 @@ def _keywords(
     for at, (keyword, weight) in enumerate(keywords(content, limit=rules.most)[: max(room, 0)]):
         if keyword not in found and (at == 0 or weight >= rules.lightest):
             found[keyword] = (weight, "rule")
+    for word in type_words(memory_type, content):
+        found.setdefault(word, (TYPE_WEIGHT, "type"))
     return tuple(
         (keyword, weight, source)
         for keyword, (weight, source) in sorted(found.items(), key=lambda entry: (-entry[1][0], entry[0]))

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -17,12 +17,14 @@ from ..errors import EmbeddingError
 from ..index.query import IndexQuery
 from ..languages.terms import tokens
 from ..models import CandidateMemory, MemoryItem, OnConflict, Receipt, RowOutcome, RowResult
-from ..roles import is_instruction
+from ..roles import is_instruction, teller_of
 from ..scope import Filter, Scope
-from ..store.write_set import ChangedMemory
+from ..store.write_set import ChangedMemory, NewMemory
 from .build import Context, stated
 from .change import embed_changes, prepare
 from .drafts import Known, Said
+from .reconcile import ACTOR, Proposed, Reconciled, edited
+from .repeats import has_details, says_both
 
 if TYPE_CHECKING:
     from .add import Flow
@@ -53,8 +55,57 @@ async def known_memories(said: Sequence[Said], *, place: Scope, at: datetime, fl
     found = await flow.store.memories.get(place.user_id, chosen)
     found = [one for one in found if (one.agent_id, one.group_id) == (place.agent_id, place.group_id)]
     return tuple(
-        Known(id=one.id, text=one.content, at=one.occurred_at) for one in sorted(found, key=lambda one: one.valid_from)
+        Known(id=one.id, text=one.content, at=one.occurred_at, speaker=_told_by(one))
+        for one in sorted(found, key=lambda one: one.valid_from)
     )
+
+
+def _told_by(memory: MemoryItem) -> str | None:
+    teller = teller_of(memory.data, memory.user_id)
+    return None if teller is None else teller.name or teller.kind
+
+
+async def join_named(
+    found: Reconciled, proposed: Sequence[Proposed], place: Scope, at: datetime, flow: Flow
+) -> Reconciled:
+    """Join new memories with the stored ones that they repeat, or say too, as a language model has named them. The
+    stored one gets the sources and, if the new one says more, its text. Only the same teller's memories are joined,
+    none that a person has edited, and only if no number, name or negation is lost."""
+    named = {one.memory.id: (one.repeats, one.merges) for one in proposed if one.repeats or one.merges}
+    involved = {one.change.values.get("superseded_by") for one in found.effects.changes}
+    involved |= {end for one in found.effects.relations for end in (one.memory_id, one.target_id)}
+    for new in [one for one in found.memories if one.id in named and one.id not in involved and one.valid_to is None]:
+        repeats, merges = named[new.id]
+        touched = {one.id for one in found.effects.changes} | found.effects.evidence.keys()
+        for old in await flow.store.memories.get(place.user_id, [*repeats, *merges]):
+            same = old.valid_to is None and old.status == "active" and old.trust == new.trust
+            same = same and teller_of(old.data, place.user_id) == teller_of(new.data, place.user_id)
+            if not same or old.id in touched or await edited(old, flow.store):
+                continue
+            if old.id in repeats and has_details(old.content, new.content):
+                found = _joined(found, new, old)
+            elif old.id in merges and says_both(new.content, old.content, new.content):
+                why = "a language model said both in one text"
+                change = prepare(
+                    old, {"content": new.content}, flow.keyword_rules, action="merge", actor=ACTOR, reason=why
+                )
+                [change], _ = await embed_changes([replace(change, at=at)], [old], flow.embedder)
+                found = _joined(found, new, old, ChangedMemory(id=old.id, change=change))
+            else:
+                continue
+            break
+    return found
+
+
+def _joined(found: Reconciled, new: NewMemory, old: MemoryItem, *changes: ChangedMemory) -> Reconciled:
+    effects = replace(
+        found.effects,
+        versions={**found.effects.versions, old.id: old.version},
+        evidence={**found.effects.evidence, old.id: new.sources},
+        changes=(*found.effects.changes, *changes),
+    )
+    memories = tuple(one for one in found.memories if one.id != new.id)
+    return replace(found, memories=memories, met=(*found.met, old.id), effects=effects)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,7 +171,7 @@ def _new_values(one: CandidateMemory, context: Context, at: datetime, memory: Me
     given = {
         "content": True,
         "summary": one.summary is not None,
-        "memory_type": (one.type or context.memory_type) is not None,
+        "memory_type": (one.memory_type or context.memory_type) is not None,
         "importance": one.importance is not None or context.importance is not None,
         "tags": bool(new.tags),
         "metadata": one.metadata is not None or bool(context.metadata),
@@ -144,7 +195,7 @@ def with_rows(
     by_text = {memory.content: memory for memory in reversed(receipt.memories)}
     rows = {row.position: row for row in resolved}
     for position, one in enumerate(candidates):
-        memory = by_text.get(one.text) if one.memory_key is None else by_key.get(one.memory_key)
+        memory = by_text.get(one.content) if one.memory_key is None else by_key.get(one.memory_key)
         if memory is not None and position not in rows:
             outcome: RowOutcome = "created" if memory.created_at >= at else "known"
             rows[position] = RowResult(position=position, memory_id=memory.id, outcome=outcome)

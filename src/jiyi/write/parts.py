@@ -5,20 +5,25 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
+from ..languages import cue, sentences
 from ..languages.terms import tokens
+from ..languages.words import width
 from ..roles import BY_USER
 from ..store.write_set import NewMemory
 from ..text_cache import text_cache
 from .build import Context, derived
+from .classify import classify
 from .drafts import Draft, Evidence
-from .extract import split_by_slots, split_clauses, statements
+from .extract import Statement, refers_back, split_by_slots, split_clauses, statements
 from .facts import Line, fact_of
 from .slots import COMPARED, SlotValue, introduced, slot_values
 
 # Patterns may misread a sentence, and a statement must not vanish because of that: it states an attribute only where
 # most of it is about that.
 WHOLE = 0.6  # share of the text
+MIN_SENTENCE = 10  # width of a sentence that says something by itself
 CLAUSE = 0.3  # salience of a clause that is no fragment; a person has decided that the text is worth keeping
 _STOPS = ".!?;。！？；…"
 _LOOSE = re.compile(r"(?<![,;，；\s])(?:[,;，；\s]|\b(?:and|but))+$")
@@ -44,7 +49,7 @@ def parts_of(text: str) -> tuple[Part, ...]:
     if len(text) > COMPARED:  # a document, which ends as a whole
         return (Part(text, 0, len(text), None),)
     found = []
-    for one in statements(text, "user"):
+    for one in (piece for statement in statements(text, "user") for piece in _sentences(statement)):
         cut = list(split_by_slots(one))
         found += cut if len(cut) > 1 else split_clauses(one, CLAUSE) or cut
     if len(found) > 1:
@@ -54,6 +59,22 @@ def parts_of(text: str) -> tuple[Part, ...]:
         stated = {one: slot_values(one) for one, _ in people}
         return tuple(Part(one, *at, stated[one][0] if len(stated[one]) == 1 else None) for one, at in people)
     return (Part(text, 0, len(text), _sure(values[0], text) if len(values) == 1 else None),)
+
+
+def _sentences(one: Statement) -> Iterator[Statement]:
+    """Yield the sentences of a statement, each with those that mean nothing without it."""
+    starts: list[int] = []
+    for start, end in sentences(one.text):
+        sentence = one.text[start:end]
+        needs = refers_back(sentence) or cue("no_subject").match(sentence) or width(sentence) < MIN_SENTENCE
+        if not starts or not needs:
+            starts.append(start)
+    if len(starts) <= 1:
+        yield one
+        return
+    for start, following in pairwise([*starts, len(one.text)]):
+        text = one.text[start:following].rstrip()
+        yield Statement(text, one.start + start, one.start + start + len(text), classify(text, "user"), one.dependent)
 
 
 def _sure(value: SlotValue | None, text: str) -> SlotValue | None:

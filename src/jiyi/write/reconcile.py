@@ -48,6 +48,8 @@ class Proposed:
     told_at: datetime
     stated: bool = False
     ends: tuple[str, ...] = ()  # ids of stored memories that no longer hold
+    repeats: tuple[str, ...] = ()  # and of those that say the same
+    merges: tuple[str, ...] = ()  # and of those that it says too
 
     @property
     def slot(self) -> str | None:

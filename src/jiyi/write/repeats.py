@@ -16,6 +16,7 @@ from pydantic import JsonValue
 from .. import threads
 from ..languages import cue
 from ..languages.base import word_set
+from ..languages.terms import tokens
 from ..models import MemoryItem
 from ..roles import teller_of
 from ..scope import Scope
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from .add import Flow
 
 MOST = 20  # new memories that are compared; more are an import
+COVERED = 0.9  # share of a text's words in another one that says at least the same
 WORDS = 4  # heaviest keywords by which similar memories are looked up
 
 _LATIN = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
@@ -76,6 +78,33 @@ def details(text: str) -> frozenset[str]:
     return frozenset((*found.codes, *names, *found.symbols, f"{found.negations} negations"))
 
 
+def content_words(text: str) -> frozenset[str]:
+    """Return the words of a text that are longer than one letter."""
+    return frozenset(word for word in tokens(text) if len(word) > 1)
+
+
+def covers(long: str, short: str) -> bool:
+    """Return True if one text says at least what another says."""
+    wanted, there = content_words(short), content_words(long)
+    return len(wanted & there) >= COVERED * len(wanted) and details(short) <= details(long)
+
+
+def has_details(text: str, short: str) -> bool:
+    """Return True if a text has the codes, numbers, names and symbols of another one, and as many negations."""
+    folded = text.casefold()
+    exact = (one for one in details(short) - details(text) if not one.endswith(" negations"))
+    return _words(text).negations == _words(short).negations and all(one.casefold() in folded for one in exact)
+
+
+def says_both(merged: str, old: str, new: str) -> bool:
+    """Return True if a merged text has the words of both texts, and no fewer negations."""
+    negated = [len(cue("negation").findall(text)) for text in (merged, old, new)]
+    there = content_words(merged)
+    shares = [len(words & there) >= COVERED * len(words) for words in (content_words(old), content_words(new))]
+    exact = {one for one in details(old) | details(new) if not one.endswith(" negations")}
+    return all(shares) and exact <= details(merged) and negated[0] >= max(negated[1:])
+
+
 def says_the_same(one: str, other: str) -> bool:
     """Return True if two texts differ only in words without content. Long ones are not compared: equal ones have the
     same hash.
@@ -99,7 +128,7 @@ def merge_equal(new: Sequence[NewMemory]) -> list[NewMemory]:
                 tags=tuple(dict.fromkeys((*first.tags, *one.tags))),
                 metadata={**first.metadata, **one.metadata},
                 importance=max(first.importance, one.importance),
-                data=accrued(first.data, one.data) if one.memory_type == BEHAVIOR else first.data,
+                data=accrued(first.data, one.data) if one.memory_type == BEHAVIOR else {**first.data, **one.data},
             )
     return list(found.values())
 
@@ -117,7 +146,8 @@ async def merge_repeated(
     exact = {
         one.id: repeats[one.id]
         for one in memories
-        if one.id in repeats and (one.tags or one.metadata or _sure(one) or one.memory_type == BEHAVIOR)
+        if one.id in repeats
+        and (one.tags or one.metadata or _sure(one) or one.memory_type == BEHAVIOR or _has_data(one))
     }
     near = await _near(memories, effects, place, flow)
     if not exact and not near:
@@ -154,6 +184,10 @@ async def merge_repeated(
     return tuple(one for one in memories if one.id not in dropped), more, tuple(evidence)
 
 
+def _has_data(new: NewMemory) -> bool:
+    return new.source == STATED and bool(new.data)
+
+
 def _sure(new: NewMemory) -> bool:
     """Return True if somebody gave the importance; that of an extractor is a guess."""
     return new.source == STATED and new.importance > 0.5
@@ -176,8 +210,11 @@ def _merged(new: NewMemory, old: MemoryItem, *, text: bool) -> dict[str, Any]:
     """Return the fields of a stored memory that a repetition changes."""
     importance = new.importance if new.source == STATED else old.importance
     values = merged_fields(old, tags=new.tags, metadata=new.metadata, importance=importance)
-    if new.memory_type == BEHAVIOR and (data := accrued(old.data, new.data)) != old.data:
-        values |= {"data": data, "occurred_at": last_time(data) or old.occurred_at}
+    if new.memory_type == BEHAVIOR:
+        if (data := accrued(old.data, new.data)) != old.data:
+            values |= {"data": data, "occurred_at": last_time(data) or old.occurred_at}
+    elif new.source == STATED and (data := {**old.data, **new.data}) != old.data:
+        values["data"] = data
     if text and new.content != old.content:
         values |= {"content": new.content, "summary": new.summary}
     return values
@@ -198,7 +235,7 @@ async def _near(memories: Sequence[NewMemory], effects: Effects, place: Scope, f
             continue
         if new.slot is not None and new.slot != several_slot(place.agent_id, place.group_id, new.trust):
             continue  # its timeline has decided
-        words = [keyword for keyword, _, source in new.index.keywords if source != "user_tag"][:WORDS]
+        words = [keyword for keyword, _, source in new.index.keywords if source not in ("user_tag", "type")][:WORDS]
         if not words:
             continue
         for memory_id, text in await flow.store.entries.alike(place.user_id, words, memory_type=new.memory_type):

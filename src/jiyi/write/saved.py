@@ -1,9 +1,9 @@
-"""Saved texts, judged by a language model after they are stored: what they change or repeat is ended or merged. Their
-words stay as they are."""
+"""What a language model does with saved texts after they are stored. It judges what they repeat or change: that is
+merged with them or ended. In the summary of a context it looks for what that states."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -12,25 +12,28 @@ import numpy as np
 from pydantic import JsonValue
 
 from ..errors import LlmError
+from ..ids import new_id
 from ..index.query import IndexQuery
-from ..languages.terms import tokens
-from ..models import MemoryItem
+from ..models import CandidateMemory, MemoryItem
 from ..roles import teller_of
 from ..scope import Filter, Scope
 from ..store.write_set import STATED, Change, ChangedMemory, Effects, NewMemory, NewRelation
-from .build import Context
+from .build import Context, stated
 from .change import embed_changes, prepare
+from .derive import wishes
+from .drafts import Draft, Extracted, Said, Unit
+from .extract import stated_in
 from .known import KINDS
 from .reconcile import ACTOR, Reconciled, edited, end_statement, facts_in, keep_rest
-from .repeats import details, merged_fields
+from .repeats import content_words, covers, merged_fields, says_both
 from .similar import MAX_PAIRS, DatedText, Judgement
 
 if TYPE_CHECKING:
-    from .add import Flow
+    from .add import Flow, Made
 
 NEIGHBOURS = 4  # stored memories that a saved text is compared with
 MIN_LIKENESS = 0.3  # cosine
-COVERED = 0.9  # share of a text's words in another one that says at least the same
+SUMMARY, SUMMARY_TRUST = "summary", 0.5  # kind in the data of a summary's episode
 
 
 def to_judge(memories: Sequence[NewMemory], known: Mapping[str, str]) -> list[JsonValue]:
@@ -99,30 +102,30 @@ async def _apply(
 ) -> Reconciled:
     """Apply a judgement as far as the words of both memories bear it out; otherwise both are kept."""
     action, why = judgement.action, f"{judgement.reason} ({judgement.made_by})"
-    related = bool(_content(new.content) & _content(old.content))
+    related = bool(content_words(new.content) & content_words(old.content))
+    if action == "merge" and judgement.merged is not None and says_both(judgement.merged, old.content, new.content):
+        return await _replaced(old, by=new, found=found, why=why, at=at, flow=flow, text=judgement.merged)
     if action == "supersede" and related and old.valid_from < new.valid_from:
         return end_statement(found, old, new, at, why)
-    if action == "ignore" and _covers(old.content, new.content):
+    if action == "ignore" and covers(old.content, new.content):
         return await _replaced(new, by=old, found=found, why=why, at=at, flow=flow)
-    if action in ("ignore", "merge", "replace") and _covers(new.content, old.content):
+    if action in ("ignore", "merge", "replace") and covers(new.content, old.content):
         return await _replaced(old, by=new, found=found, why=why, at=at, flow=flow)
     return found
 
 
-def _content(text: str) -> frozenset[str]:
-    return frozenset(word for word in tokens(text) if len(word) > 1)
-
-
-def _covers(long: str, short: str) -> bool:
-    """Return True if one text says at least what another says."""
-    wanted, there = _content(short), _content(long)
-    return len(wanted & there) >= COVERED * len(wanted) and details(short) <= details(long)
-
-
 async def _replaced(
-    old: MemoryItem, *, by: MemoryItem, found: Reconciled, why: str, at: datetime, flow: Flow
+    old: MemoryItem,
+    *,
+    by: MemoryItem,
+    found: Reconciled,
+    why: str,
+    at: datetime,
+    flow: Flow,
+    text: str | None = None,
 ) -> Reconciled:
-    """End a memory that another one repeats, and give that one its tags, metadata and importance."""
+    """End a memory that another one repeats, and give that one its tags, metadata and importance, and the merged text
+    of both if there is one."""
     ends = Change(
         values={"valid_to": max(old.valid_from, by.valid_from), "superseded_by": by.id},
         action="supersede",
@@ -132,6 +135,8 @@ async def _replaced(
     )
     changes = [ChangedMemory(id=old.id, change=ends)]
     values: dict[str, Any] = merged_fields(by, tags=old.tags, metadata=old.metadata, importance=old.importance)
+    if text is not None and text != by.content:
+        values["content"] = text
     if values:
         merge = prepare(by, values, flow.keyword_rules, action="merge", actor=ACTOR, reason=why)
         [merge], _ = await embed_changes([replace(merge, at=at)], [by], flow.embedder)
@@ -146,4 +151,84 @@ async def _replaced(
             changes=(*effects.changes, *changes),
             relations=(*effects.relations, relation),
         ),
+    )
+
+
+# -- summaries of a context, which an agent's model wrote --------------------------------------------------------------
+
+
+def summary_episode(summary: str) -> CandidateMemory:
+    """Return the episode of a summary."""
+    data = {"kind": SUMMARY}
+    return CandidateMemory(
+        content=summary, memory_type="episode", importance=0.6, tags=(SUMMARY,), trust=SUMMARY_TRUST, data={**data}
+    )
+
+
+def stated_in_summary(summary: str) -> list[CandidateMemory]:
+    """Return what a summary states, by the rules."""
+    return [
+        CandidateMemory(content=text, memory_type=kind, tags=(SUMMARY,), trust=SUMMARY_TRUST)
+        for text, kind in stated_in(summary)
+    ]
+
+
+def new_summaries(memories: Iterable[NewMemory], known: Mapping[str, str]) -> list[NewMemory]:
+    """Return the episodes of summaries that are not stored yet."""
+    return [one for one in memories if one.source == STATED and one.data.get("kind") == SUMMARY and one.id not in known]
+
+
+async def read_summaries(ids: Sequence[str], context: Context, at: datetime, flow: Flow, *, is_last: bool) -> Made:
+    """Return what summaries state, found by a language model; in the last attempt by the rules, if it fails again."""
+    from .add import make  # which imports this file
+
+    candidates: list[CandidateMemory] = []
+    problems: tuple[str, ...] = ()
+    for episode in await flow.store.memories.get(context.user_id, list(ids)):
+        try:
+            found, more = await _ask(episode, context, flow)
+        except LlmError as error:
+            if error.temporary and not is_last:
+                raise
+            found = stated_in_summary(episode.content)
+            more = (f"the language model failed, the built-in extractor read the summary: {error}",)
+        candidates += found
+        problems += more
+    memories = [stated(one, context, at) for one in candidates]
+    made = await make((), memories, context, (), at, flow)
+    return replace(made, problems=(*problems, *made.problems))
+
+
+async def _ask(episode: MemoryItem, context: Context, flow: Flow) -> tuple[list[CandidateMemory], tuple[str, ...]]:
+    if flow.slow_extractor is None:
+        return stated_in_summary(episode.content), ()
+    instructions, categories = wishes(context, flow.settings)
+    said = Said(id=episode.id, role="user", speaker=None, text=episode.content, sent_at=episode.occurred_at)
+    unit = Unit(
+        id=new_id(),
+        messages=(said,),
+        user_id=context.user_id,
+        user_names=context.user_names,
+        session_id=context.session_id,
+        group_id=context.group_id,
+        instructions=instructions,
+        categories=categories,
+        epoch=context.epoch,
+    )
+    found = await flow.slow_extractor(unit)
+    extracted = found if isinstance(found, Extracted) else Extracted(drafts=tuple(found))
+    return [_candidate(draft) for draft in extracted.drafts], extracted.problems
+
+
+def _candidate(draft: Draft) -> CandidateMemory:
+    return CandidateMemory(
+        text=draft.content,
+        type=draft.memory_type,
+        importance=draft.importance,
+        confidence=draft.confidence,
+        tags=tuple(dict.fromkeys((SUMMARY, *draft.tags))),
+        trust=SUMMARY_TRUST,
+        data={name: value for name, value in draft.data.items() if name != "speaker"},
+        occurred_at=draft.occurred_at,
+        valid_to=draft.valid_to,
     )

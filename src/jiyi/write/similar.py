@@ -136,7 +136,7 @@ def _similar(new: NewMemory, old: MemoryItem, likeness: float, place: Scope, flo
         return False
     if likeness >= MIN_SIMILARITY:
         return True
-    known = index_entry(old.content, old.summary, old.tags, dict(old.data), flow.keyword_rules)
+    known = index_entry(old.content, old.summary, old.tags, dict(old.data), old.memory_type, flow.keyword_rules)
     return hamming(new.index.near_hash, known.near_hash) <= MAX_BITS
 
 
@@ -167,7 +167,8 @@ async def _apply(
 
 async def _merged(text: str, old: MemoryItem, why: str, at: datetime, flow: Flow) -> ChangedMemory:
     summary = summarise(text)
-    entry = await asyncio.to_thread(index_entry, text, summary, old.tags, dict(old.data), flow.keyword_rules)
+    rest = (old.tags, dict(old.data), old.memory_type, flow.keyword_rules)
+    entry = await asyncio.to_thread(index_entry, text, summary, *rest)
     [entry], _ = await embed_entries([entry], [text], flow.embedder)
     values = {"content": text, "summary": summary}
     return ChangedMemory(

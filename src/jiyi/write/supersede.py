@@ -143,7 +143,16 @@ def _about(news: Sequence[_News], there: Sequence[Told], user_id: str) -> Mappin
 def _comparable(new: NewMemory, old: Told, user_id: str) -> bool:
     if old.id == new.id or old.valid_from >= new.valid_from or old.trust != new.trust:
         return False
+    if _found_together(new, old):
+        return False
     return teller_of(old.data, user_id) == teller_of(new.data, user_id) and old.data.get("kind") != "instruction"
+
+
+def _found_together(new: NewMemory, old: Told) -> bool:
+    """Return True if a language model found both in one message: it says itself if one of them has ended."""
+    if not isinstance(old, NewMemory) or "llm" not in (new.data.get("extractor"), old.data.get("extractor")):
+        return False
+    return bool({one.message_id for one in new.sources} & {one.message_id for one in old.sources})
 
 
 def _alike_ends(new: NewMemory, old: Told) -> bool:

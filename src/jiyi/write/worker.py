@@ -21,11 +21,12 @@ from ..settings import JobSettings
 from ..store.repositories.change_feed import NEVER
 from ..store.store import Store
 from ..store.write_set import Addition, Lease, LeaseLost, NewMessage, Stale
-from .add import Flow, Made, begun, index, make
+from .add import Flow, Made, begun, divided, index, make
 from .build import CONTEXT, Context
+from .changes import end_what_changed
 from .drafts import Draft, Extracted, Extractor, Unit
 from .repeats import merge_repeated
-from .saved import judge_saved
+from .saved import judge_saved, read_summaries
 from .similar import judge_similar
 
 POLL_S = 1.0  # other processes create jobs too
@@ -179,15 +180,19 @@ async def run_job(lease: Lease, flow: Flow, *, max_attempts: int, answers: Answe
     judge = None if flow.judge is None else partial(flow.judge, epoch=context.epoch)
     flow = replace(flow, slow_extractor=slow, judge=_once(judge, repr, {}))
     while True:
-        if left.get("saved"):
+        if left.get("summaries"):
+            made = await read_summaries(left["summaries"], context, at, flow, is_last=lease.attempt >= max_attempts)
+        elif left.get("saved"):
             judged = await judge_saved(left["saved"], context, at, flow)
             made = Made(memories=judged.memories, effects=judged.effects, problems=judged.problems)
         else:
             messages = await flow.store.messages.get(lease.user_id, left["messages"])
             made = await _made(messages, context, at, flow, lease.attempt, max_attempts)
         memories, problem = await index((), (), made, lease.user_id, at, flow)
-        memories, effects, same = await merge_repeated(memories, made.repeats, made.effects, context.place, at, flow)
+        effects = await end_what_changed(memories, made.effects, context.place, at, flow)
+        memories, effects, same = await merge_repeated(memories, made.repeats, effects, context.place, at, flow)
         memories, effects, met, unjudged = await judge_similar(memories, effects, context.place, at, flow)
+        memories, effects = await divided(memories, effects, (), context.place, at, flow)
         addition = Addition(
             id=lease.job_id,
             user_id=lease.user_id,
@@ -248,7 +253,7 @@ async def _made(
     """Run the language model's extractor; for units for which it fails for good, the others."""
     slow = flow.slow_extractor
     if slow is None:
-        return await make(messages, (), context, flow.extractors, at, flow)
+        return await make(messages, (), context, (*flow.extractors, *flow.own_extractors), at, flow)
 
     async def either(unit: Unit, /) -> Extracted:
         try:
@@ -257,14 +262,16 @@ async def _made(
         except LlmError as error:
             last = attempt >= _most_attempts(error, max_attempts) and not isinstance(error, LlmOverBudget)
             hopeless = not error.temporary or last
-            if not (hopeless and flow.extractors and flow.settings.fallback):
+            builtin = [one for one in flow.extractors if one not in flow.own_extractors]
+            if not (hopeless and builtin and flow.settings.fallback and unit.instructions is None):
                 raise
-            drafts = [draft for extract in flow.extractors for draft in _drafts(await extract(unit))]
+            drafts = [draft for extract in builtin for draft in _drafts(await extract(unit))]
             problem = f"the language model failed, the built-in extractor did without it: {error}"
             return Extracted(drafts=tuple(drafts), problems=(problem,))
 
     extractor = cast("Extractor", either)
-    made = await make(messages, (), context, (extractor,), at, replace(flow, slow_extractor=extractor))
+    run = (extractor, *flow.own_extractors)
+    made = await make(messages, (), context, run, at, replace(flow, slow_extractor=extractor))
     return replace(made, problems=tuple(dict.fromkeys(made.problems)))
 
 

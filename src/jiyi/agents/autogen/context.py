@@ -303,7 +303,7 @@ class MemoryContext(ChatCompletionContext, Component[MemoryContextConfig]):
         conversation = self.tools.conversation
         try:
             receipt = await (await self._source.get()).add(
-                {"text": result.content, "type": "command_output", "tags": [result.name]},
+                {"content": result.content, "memory_type": "command_output", "tags": [result.name]},
                 **conversation.scope,
                 actor=conversation.actor,
             )

@@ -54,8 +54,8 @@ class JiyiMemory(AutoGenMemory, Component[JiyiMemoryConfig]):
         memory = await self._source.get()
         await memory.add(
             {
-                "text": _text(content),
-                "type": metadata.pop("memory_type", None),
+                "content": _text(content),
+                "memory_type": metadata.pop("memory_type", None),
                 "importance": metadata.pop("importance", None),
                 "tags": tuple(metadata.pop("tags", ())),
                 "metadata": metadata,

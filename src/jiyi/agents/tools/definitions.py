@@ -96,7 +96,7 @@ class Refused(Exception):
 async def search_memories(conversation: Conversation, given: SearchMemoriesInput) -> SearchMemoriesOutput:
     limit = given.limit or runtime(conversation.memory).settings.tools.max_results_per_search
     times = (*(given.time_range or ()), given.time_range_days)
-    is_filtered = any((given.memory_types, *times, given.min_relevance_score, given.metadata))
+    is_filtered = any((given.memory_types, *times, given.min_relevance_score, given.metadata, given.keywords))
     standing = [] if is_filtered else await conversation.standing(skip_session=False)
     found = await conversation.search(
         given.query,
@@ -124,6 +124,7 @@ async def search_memories(conversation: Conversation, given: SearchMemoriesInput
         degraded=list(found.degraded),
         # A filter that matches nothing also searches 0 memories.
         nothing_stored=not found.searched and not await _has_any(conversation),
+        private=conversation.private,
     )
 
 
@@ -169,7 +170,7 @@ async def update_memory(conversation: Conversation, given: UpdateMemoryInput) ->
     changed = await conversation.memory.update(
         memory.id,
         user_id=conversation.user_id,
-        version=memory.version,
+        expected_version=memory.version,
         actor=conversation.actor,
         reason=given.reason,
         **changes,
@@ -205,7 +206,12 @@ async def list_memories(conversation: Conversation, given: ListMemoriesInput) ->
         cursor=given.cursor,
         **conversation.filters,
     )
-    return ListMemoriesOutput(memories=[ListedMemory.of(memory) for memory in page.items], next_cursor=page.next_cursor)
+    return ListMemoriesOutput(
+        memories=[ListedMemory.of(memory) for memory in page.items],
+        next_cursor=page.next_cursor,
+        nothing_stored=not page.items and not await _has_any(conversation),
+        private=conversation.private,
+    )
 
 
 async def _active(conversation: Conversation, key: str) -> MemoryItem:

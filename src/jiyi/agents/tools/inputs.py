@@ -157,9 +157,11 @@ class SearchMemoriesInput(ToolInput):
         "问题、描述或关键词，使用用户的语言。",
         max_length=validation.MAX_QUERY,
     )
-    search_mode: Literal["semantic", "keyword", "hybrid"] | None = hidden()
+    search_mode: Literal["semantic", "keyword", "hybrid"] | None = field(
+        "By meaning, by words, or by both (hybrid).", "按语义、按词语，或两者（hybrid）。", default=None
+    )
+    keywords: Names | None = field("Only memories with one of these words.", "只查含有其中一个词的记忆。", default=None)
     metadata: Conditions | None = hidden()
-    keywords: Names | None = hidden()
     memory_types: Names | None = field(
         "E.g. preference, fact, task, skill, event, message.",
         "例如 preference、fact、task、skill、event、message。",
@@ -170,7 +172,7 @@ class SearchMemoriesInput(ToolInput):
     )
     time_range_days: Whole | None = hidden()
     limit: Limit | None = field(default=None)
-    min_relevance_score: Share | None = hidden()
+    min_relevance_score: Share | None = field("0 to 1.", "0 到 1。", default=None)
 
     @model_validator(mode="after")
     def _one_time_filter(self) -> Self:

@@ -113,6 +113,7 @@ class SearchMemoriesOutput(ToolOutput):
     expanded_keywords: list[str] | None
     degraded: list[str]
     nothing_stored: bool
+    private: bool = False  # only memories of the agent and group were searched
     types_without_memories: tuple[str, ...] = ()  # the filter that was dropped because of that
 
     def text(self, phrases: Phrases, fence: Fence) -> str:
@@ -128,7 +129,8 @@ class SearchMemoriesOutput(ToolOutput):
             if phrases["details"] and any("…" in (one.summary[:1], one.summary[-1:]) for one in self.results):
                 parts.append(phrases["details"])
         else:
-            parts.append(phrases["nothing_stored"] if self.nothing_stored else phrases["nothing_matched"])
+            stored_nothing = phrases["nothing_stored_private" if self.private else "nothing_stored"]
+            parts.append(stored_nothing if self.nothing_stored else phrases["nothing_matched"])
         if self.degraded:
             parts.append(phrases["degraded"].format(problems="; ".join(map(harmless, self.degraded))))
         return "\n".join(parts)
@@ -137,10 +139,14 @@ class SearchMemoriesOutput(ToolOutput):
 class ListMemoriesOutput(ToolOutput):
     memories: list[ListedMemory]
     next_cursor: str | None
+    nothing_stored: bool = False
+    private: bool = False  # only memories of the agent and group were listed
 
     def text(self, phrases: Phrases, fence: Fence) -> str:
+        if not self.memories and not self.nothing_stored:
+            return phrases["none_match"]
         if not self.memories:
-            return phrases["none_listed"]
+            return phrases["none_listed_private" if self.private else "none_listed"]
         lines = fenced(map(_listed_line, self.memories), phrases, fence)
         parts = [lines, phrases["listed"].format(shown=len(self.memories))]
         if self.next_cursor:

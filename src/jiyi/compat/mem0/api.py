@@ -347,7 +347,7 @@ def _as_said(message: Message) -> CandidateMemory:
     """Return a message as a memory that says who said it."""
     own = message.speaker is None and is_person(message.role)
     said: dict[str, JsonValue] = {} if own else {"role": message.role, "speaker": message.speaker}
-    return CandidateMemory(text=message.text, data=said)
+    return CandidateMemory(content=message.text, data=said)
 
 
 def _is_statement(said: Sequence[Message]) -> bool:

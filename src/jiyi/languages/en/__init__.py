@@ -77,10 +77,17 @@ ENGLISH = Language(
         r"|says|wrote|read|heard|saw|received|copied|pasted|translated?|told me|was told)\b).{0,200}\bI(?:['’]\w+)? \w"
     ),
     own_thing=r"\W{0,9}(?:my|our)\b(?!.{0,200}\b(?:wrote|writes?|says?|said|texted|told|asked|answered|replied|posted)\b)",
-    no_subject=r"\W{0,3}(?:the (?:\w+ )?ones?|the other|the same|both|neither)\b",
+    no_subject=(
+        r"\W{0,3}(?:(?:the (?:\w+ )?ones?|the other|the same|both|neither)\b"
+        r"|the (?:first|second|third|last|former|latter) (?:was|is|were|had|has|kept|\w+ed)\b"
+        r"|(?:wants|prefers|needs|likes|hates|loves|lives|works|speaks|has|says|plays|was|won['’]t|doesn['’]t|didn['’]t)\b)"
+    ),
     next_thought=(
         r"[,;]? (?=(?:and|but|so|also|oh|anyway|plus)(?: (?:also|then|now|btw|by the way))? (?:i|i['’]\w+|my|we|our)\b)"
     ),
+    next_claim=r"[,;]? (?:and|but) (?=(?:i|i['’]m|i['’]ve)\b)",
+    comma_splice=r"[,;] (?=(?:i|i['’]m|i['’]ve|my|our|we)\b)",
+    main_clause=r"\W*(?:(?:hi|hello|hey|so|well|oh|ok|anyway)\W+)*(?:i|i['’]\w+|my|our|we)\b \w",
     text_request=(
         r"(?:^|(?<=[.!?] )|(?<=\n))(?=[^\w\n]{0,9}\w)[^\w\n]{0,9}"
         r"(?:(?:please|pls|plz|kindly|hey|hi|ok|now|can you|could you|would you"
@@ -130,6 +137,12 @@ ENGLISH = Language(
         "out",
         "longer",
         "off",
+    ),
+    told_then=(
+        r"(?:and |so |please |can you )?(?:(?:tell me|remind me) )?what (?:all |else )?"
+        r"(?:(?:did|had|have) (?:i|we) (?:say|said|tell|told|mention(?:ed)?|write|written|do|done|discuss(?:ed)?"
+        r"|talk(?:ed)? about|spoken? about)(?: (?:to )?you)?|happened(?: to (?:me|us))?)"
+        r"(?: (?:back )?(?:in|on|during|at|from))?"
     ),
     asked_question=r"\b(?:ask(?:ed|ing)?|question|request(?:ed)?)\b",
     dates=DateRules(

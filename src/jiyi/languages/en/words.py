@@ -22,6 +22,20 @@ COMMON_KEYWORDS = word_set("""
     user assistant like likes liked want wants wanted need needs get got make made go going went know think say said
     told good thing things today last next new day days week month year years time way lot use used
 """)
+# Keywords that a memory type adds to its memories; "fact" is too general for one.
+TYPE_KEYWORDS = {
+    "preference": ("preference",),
+    "task": ("task", "todo"),
+    "event": ("event",),
+    "episode": ("episode",),
+    "profile": ("profile",),
+    "pattern": ("habit",),
+    "skill": ("skill",),
+    "lesson": ("lesson",),
+    "decision": ("decision",),
+    "config": ("config", "configuration"),
+    "command_output": ("command", "output"),
+}
 UNITS = "kg|km|cm|mm|mg|ml|kb|mb|gb|tb|hz|khz|mhz|ghz|ms|kw|kwh|mph|usd|rmb|g|m|l"
 
 # A name, a number or an explanation follows them.

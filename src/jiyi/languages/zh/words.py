@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 from functools import cache
+from importlib.resources import files
 from itertools import islice, product
 from operator import add
 from types import ModuleType
@@ -37,6 +38,20 @@ STOP_PAIRS = (
 
 # Words that nearly every memory has: true keywords, but they set nothing apart.
 COMMON_KEYWORDS = word_set("用户 助手 喜欢 觉得 知道 想要 需要 希望 认为 今天 昨天 明天 东西 问题")
+# Keywords that a memory type adds to its memories; "fact" is too general for one.
+TYPE_KEYWORDS = {
+    "preference": ("偏好",),
+    "task": ("任务", "待办"),
+    "event": ("事件",),
+    "episode": ("经历",),
+    "profile": ("个人资料",),
+    "pattern": ("习惯",),
+    "skill": ("技能",),
+    "lesson": ("经验",),
+    "decision": ("决定",),
+    "config": ("配置",),
+    "command_output": ("命令", "输出"),
+}
 UNITS = (
     "公斤|公里|千克|毫升|厘米|分钟|小时|平方米|平米|块钱|美元|欧元|日元|[万亿]元"
     "|[元块岁年月日号点分秒天周次个人斤克米度万亿楼层页%]"
@@ -83,14 +98,14 @@ _GOING = word_set("在 去 到 来 从 回 飞 往 住 搬 搬到 搬去 来自 
 _PLACE_ENDS = "市省县区国州镇岛"
 _PLACES: dict[str, Literal["place", "organisation"]] = {"ns": "place", "nt": "organisation"}
 
-_KIN = (
+KIN = (
     "爸爸?|妈妈?|父亲|母亲|爷爷|奶奶|外公|外婆|哥哥?|姐姐?|弟弟|妹妹?|老公|老婆|丈夫|妻子|爱人|先生|太太|男友|女友|男朋友|女朋友"
     "|对象|未婚[夫妻]|儿子|女儿|孩子|表[哥姐弟妹]|堂[哥姐弟妹]|叔叔|阿姨|舅舅|姑姑|朋友|闺蜜|同事|同学|室友|邻居|老板|经理|领导|主管|上司|导师|老师|医生"
 )
 _PET = "猫咪?|狗狗?|兔子|仓鼠|鹦鹉|宠物"
 # 我女儿叫朵朵，我老板叫陈建国，家里的猫叫团子.
 _CALLED = re.compile(
-    rf"(?:(?P<kin>{_KIN})|{_PET})(?:的名字)?(?:就叫|名叫|叫做?)(?P<name>[^\W我你您他她它\da-zA-Z]{{1,4}})(?=\W|$)"
+    rf"(?:(?P<kin>{KIN})|{_PET})(?:的名字)?(?:就叫|名叫|叫做?)(?P<name>[^\W我你您他她它\da-zA-Z]{{1,4}})(?=\W|$)"
 )
 
 # A keyword and its weight.
@@ -110,7 +125,7 @@ def proper_names(text: str) -> dict[str, Literal["person", "place", "organisatio
     for word, tag in _rjieba().tag(text):
         is_own = before in (["我", "叫"], ["我", "是"])
         if 1 < len(word) <= 4 and tag.startswith("nr") and not is_own:
-            if word[0] in _SURNAMES or re.fullmatch(_KIN, before[1]):
+            if word[0] in _SURNAMES or re.fullmatch(KIN, before[1]):
                 found.setdefault(word, "person")
         elif len(word) > 1 and tag in _PLACES:
             verb = before[0] if before[1] in ("了", "过") else before[1]
@@ -181,4 +196,15 @@ def _each(words: list[tuple[str, str]]) -> tuple[Candidate, ...]:
 def _rjieba() -> ModuleType:
     import rjieba
 
+    for word in _new_words():
+        # A word of which the dictionary knows neither the whole nor a part was divided into its characters.
+        if not rjieba.has_word(word) and all(len(part) == 1 for part in rjieba.cut(word, False)):
+            rjieba.add_word(word, rjieba.suggest_freq(word), "n")
     return rjieba
+
+
+def _new_words() -> Iterator[str]:
+    """Yield the Chinese words that have synonyms: one that is not found as a word could never match them."""
+    for line in files("jiyi.languages").joinpath("synonyms.txt").read_text("utf-8").splitlines():
+        if not line.startswith("#"):
+            yield from (word for word in map(str.strip, line.split("|")) if len(word) > 1 and not word.isascii())

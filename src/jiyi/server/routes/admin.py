@@ -69,7 +69,7 @@ async def plan_undo(caller: UserReader, body: UndoBody) -> UndoPlan:
 
 @maintenance.post("/undo", summary="Undo a change, everything from a source, or everything since a time")
 async def undo(caller: UserEditor, body: UndoBody) -> UndoReport:
-    return await caller.memory.maintenance.undo(user_id=caller.user_id, by=caller.access.actor(None), **dict(body))
+    return await caller.memory.maintenance.undo(user_id=caller.user_id, actor=caller.access.actor(None), **dict(body))
 
 
 @synonyms.post("/keywords/expand", summary="Synonyms and related words of keywords")
@@ -118,7 +118,7 @@ async def create_key(caller: Admin, body: KeyBody) -> Response:
     wanted = ApiKey(id="", created_at=utc_now(), revoked_at=None, **body.model_dump())
     if own is not None and not wanted.is_subset_of(own):
         raise HttpError(403, "scope_missing", "a key cannot have more permissions than the one that creates it")
-    made = await caller.memory.keys.create(**dict(body), by=caller.access.key_id)
+    made = await caller.memory.keys.create(**dict(body), actor=caller.access.key_id)
     return await json_response(made, 201, {"Location": f"/v1/keys/{made.id}"})
 
 
@@ -126,7 +126,7 @@ async def create_key(caller: Admin, body: KeyBody) -> Response:
 async def revoke_key(caller: Admin, key_id: Id) -> ApiKey:
     if key_id not in [key.id for key in await _visible(caller)]:
         raise NotFound(f"there is no key {key_id!r}")
-    return await caller.memory.keys.revoke(key_id, by=caller.access.key_id)
+    return await caller.memory.keys.revoke(key_id, actor=caller.access.key_id)
 
 
 @keys.get("/audit", summary="The audit log, newest first")

@@ -129,7 +129,8 @@ async def fetch(caller: Reader, body: FetchMemoryRequest, user_id: UserId = None
 async def memorize(
     caller: Writer, body: MemorizeRequest, user_id: UserId = None, idempotency_key: IdempotencyKey = None
 ) -> Response:
-    """Messages of the history that are stored already are not added again."""
+    """Messages of the history that are stored already are not added again. Each of several users gets only memories of
+    what he told himself or what is about him, and his own episodes."""
     users = [_user(caller, user_id, named) for named in dict.fromkeys(body.user_id_list)]
     if body.user_names and len(users) > 1:
         raise InvalidInput("user_names", "are those of one user; name the messages of several users by their ids")
@@ -140,6 +141,7 @@ async def memorize(
             session_id=body.session_id,
             group_id=body.group_id,
             user_names=body.user_names,
+            own_only=len(users) > 1,
             idempotency_key=idempotency_key,
             wait=False,
             actor=caller.access.actor("memorize"),

@@ -9,6 +9,7 @@ from ... import validation
 from ...errors import InvalidInput
 from ...ids import new_id
 from ...models import (
+    Answer,
     Deletion,
     MemoryItem,
     MessagePage,
@@ -25,6 +26,7 @@ from ..auth import Caller, UserDeleter, UserEditor, UserReader, UserWriter
 from ..errors import HttpError
 from ..requests import (
     AddBody,
+    AnswerBody,
     ContextBody,
     DeletesBody,
     Limit,
@@ -126,7 +128,7 @@ async def update_memory(caller: UserEditor, memory_id: Id, body: UpdateBody, if_
     return await caller.memory.update(
         memory_id,
         user_id=caller.user_id,
-        version=_version_in(if_match),
+        expected_version=_version_in(if_match),
         reason=body.reason,
         actor=caller.access.actor(body.actor),
         **body.changes(),
@@ -148,7 +150,7 @@ async def log_deletion(caller: Caller, action: str, target: str | None, deletion
     """Record a deletion and its key in the audit log, without the content and the user."""
     known = target if target is not None and re.fullmatch("[0-9a-z]{26}", target) else None
     detail = f"{deletion.memories} memories, {deletion.messages} messages"
-    await caller.memory.keys.log(action, target=known, detail=detail, by=caller.access.key_id)
+    await caller.memory.keys.log(action, target=known, detail=detail, actor=caller.access.key_id)
 
 
 @router.get("/memories/{memory_id}/history", summary="The changes of a memory, oldest first")
@@ -238,6 +240,11 @@ async def get_groups(caller: UserReader, memory_types: Types = None) -> Groups:
 @finding.post("/search", summary="Search memories; `explain` adds the parts of each score")
 async def search(caller: UserReader, body: SearchBody) -> SearchResult:
     return await caller.memory.search(user_id=caller.user_id, **dict(body))
+
+
+@finding.post("/answer", summary="Answer a question from memories; needs a language model")
+async def answer(caller: UserReader, body: AnswerBody) -> Answer:
+    return await caller.memory.answer(user_id=caller.user_id, **dict(body))
 
 
 @finding.post("/context", summary="The best memories as one block for a prompt")

@@ -99,7 +99,7 @@ async def backup(caller: Admin) -> Response:
     folder = await caller.app.uploads.export_folder(None)
     try:
         written = await caller.memory.transfer.backup(folder / "memories")
-        await caller.memory.keys.log("store.backup", by=caller.access.key_id)
+        await caller.memory.keys.log("store.backup", actor=caller.access.key_id)
     except BaseException:
         await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
         raise

@@ -41,7 +41,7 @@ from .dependencies import Dependencies, cited_messages, look_up, same_texts, slo
 from .index_entries import index_values, without_vector
 from .memories import item, items, known_by_hash, memory_rows
 from .messages import delivered, newest
-from .revisions import apply_changes, retire_expired, revision_values
+from .revisions import apply_changes, divide, retire_expired, revision_values
 
 
 def save(session: Session, addition: Addition) -> Receipt:
@@ -120,6 +120,7 @@ def _write(session: Session, addition: Addition) -> _Saved:
         changes = [(there[one.id], one.change) for one in effects.changes]
         apply_changes(session, addition.user_id, changes, inserts)
         superseded = [one.id for one in effects.changes if one.change.values.get("superseded_by")]
+    divide(session, addition.user_id, effects.divisions, inserts, actor=addition.actor, at=addition.at)
     _add_evidence(inserts, addition, effects, found)
     inserts.run(session)
     known = [*found.known.values(), *addition.met]
@@ -317,6 +318,7 @@ def memory_values(addition: Addition, new: NewMemory) -> Values:
         "created_at": new.created_at or addition.at,
         "updated_at": addition.at,
         **_scope(addition),
+        "session_id": new.session_id or addition.session_id,
     }
     columns = MemoryRow.__table__.columns.keys()
     return own | {name: getattr(new, name) for name in columns if name not in own}

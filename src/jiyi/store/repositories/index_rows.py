@@ -26,6 +26,7 @@ from sqlalchemy.orm import Session
 
 from ...ids import erased
 from ...languages.words import normalise
+from ...models import UNSURE
 from ...roles import is_person, subject_text
 from ...text.passages import COMPRESSED
 from ...text_cache import text_cache
@@ -77,6 +78,7 @@ class IndexRow:
     created_at: int = 0
     lines: int = 1  # of a compressed memory
     by_model: bool = False  # worded by a language model
+    unsure: bool = False  # by a model, and its messages may not support it
     passages: Sequence[bytes] = ()  # vectors
 
     @property
@@ -138,6 +140,7 @@ def _rows_statement(*, external: bool) -> Select[*tuple[Any, ...]]:
             null() if external else type_coerce(_vector.vector, LargeBinary),
             _vector.dimension,
             type_coerce(memory.created_at, BigInteger),
+            memory.confidence,
         )
         .join(TermsRow.__table__, and_(_terms.user_id == memory.user_id, _terms.memory_id == memory.id))
         .outerjoin(
@@ -268,8 +271,9 @@ def _index_row(*values: Any) -> IndexRow:
     own = values[3] or (f"\0{values[0]}" if alone else None)
     count = data.get("lines") if alone else 1
     lines = count if isinstance(count, int) and count > 0 else 1
-    *rest, created_at = values[8:]
-    return IndexRow(*(*values[:3], own, *values[4:6], *known, *rest, alone, created_at, lines, by_model))
+    *rest, created_at, confidence = values[8:]
+    unsure = by_model and confidence < UNSURE
+    return IndexRow(*(*values[:3], own, *values[4:6], *known, *rest, alone, created_at, lines, by_model, unsure))
 
 
 _normal = text_cache(4096)(normalise)  # most memories have one of a few speakers

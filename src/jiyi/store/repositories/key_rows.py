@@ -11,6 +11,9 @@ from ...keys import ApiKey, AuditEntry
 from ..database import Columns, Repository, from_row, reads, writes
 from ..schema.tables import ApiKeyRow, AuditRow
 
+# Actions in the audit log: `jiyi doctor` has tested a language model, the target.
+SELF_TEST_PASSED, SELF_TEST_FAILED = "llm.test.passed", "llm.test.failed"
+
 
 def _plain(key: ApiKey) -> dict[str, object]:
     values = {name: getattr(key, name) for name in ApiKey.model_fields}
@@ -50,6 +53,14 @@ class Keys(Repository):
         oldest = session.scalar(select(AuditRow.id).order_by(AuditRow.id.desc()).offset(keep).limit(1))
         if oldest is not None:
             session.execute(delete(AuditRow).where(AuditRow.id <= oldest))
+
+    @reads(everybody=True)
+    def passed_self_test(self, session: Session, model: str) -> bool | None:
+        """Return the outcome of a language model's last self-test; None if there was none."""
+        tested = AuditRow.action.in_((SELF_TEST_PASSED, SELF_TEST_FAILED))
+        last = select(AuditRow.action).where(tested, AuditRow.target == model).order_by(AuditRow.id.desc()).limit(1)
+        action = session.scalar(last)
+        return None if action is None else action == SELF_TEST_PASSED
 
     @reads(everybody=True)
     def audit(self, session: Session, limit: int) -> Sequence[AuditEntry]:

@@ -13,7 +13,7 @@ from ...models import MessagePage, SourceMessage
 from ...scope import Scope
 from ..database import PAGE_SIZE, Repository, chunks, from_row, reads
 from ..schema.tables import MemoryRow, MemorySourceRow, MessageRow, UnitMessageRow, UnitRow
-from ..write_set import SCOPE, Addition, Source, StoredMemory, StoredMessage
+from ..write_set import SCOPE, Addition, NewMemory, NewMessage, Source, StoredMemory, StoredMessage
 
 MESSAGE = "message"  # source of memories that repeat a message, or a statement of it, verbatim
 AT_ONCE = 200  # messages of one statement
@@ -111,9 +111,7 @@ def _named(session: Session, statement: Select[Any], user_id: str, values: Seque
 class Quotation:
     """A memory derived from a message, and the words of the message that it quotes."""
 
-    memory_id: str
-    content: str
-    data: dict[str, Any]
+    memory: StoredMemory | NewMemory
     by: Source
 
 
@@ -123,20 +121,22 @@ class RepeatedMessage:
 
     row: StoredMemory
     by: Source
-    message: StoredMessage
+    message: NewMessage
     some: tuple[Quotation, ...]
     others: tuple[Quotation, ...]
 
 
-def repeated_messages(session: Session, user_id: str, memory_ids: Sequence[str]) -> list[RepeatedMessage]:
-    """Return the active rows of the messages that some memories came from."""
+def repeated_messages(
+    session: Session, user_id: str, memory_ids: Sequence[str], message_ids: Sequence[str] = ()
+) -> list[RepeatedMessage]:
+    """Return the active rows of the messages that some memories came from, and of other messages."""
     asked = select(MemorySourceRow.message_id).join(MemoryRow, _OF_MEMORY).where(MemoryRow.source != MESSAGE)
     names = {
         name
         for some in chunks(list(memory_ids))
         for name in session.scalars(asked.where(MemoryRow.user_id == user_id, MemoryRow.id.in_(some)))
     }
-    found = rows_of_messages(session, user_id, sorted(names), memory_ids)
+    found = rows_of_messages(session, user_id, sorted(names.union(message_ids)), memory_ids)
     return [one for one in found if one.row.status == "active" and one.row.valid_to is None]
 
 
@@ -158,15 +158,15 @@ def rows_of_messages(
             if row.source == MESSAGE:
                 rows.append((from_row(StoredMemory, row), by))
             else:
-                quotations[by.message_id].append(Quotation(memory_id=row.id, content=row.content, data=row.data, by=by))
+                quotations[by.message_id].append(Quotation(memory=from_row(StoredMemory, row), by=by))
     wanted = frozenset(memory_ids)
     return [
         RepeatedMessage(
             row=row,
             by=by,
             message=messages[by.message_id],
-            some=tuple(one for one in quotations[by.message_id] if one.memory_id in wanted),
-            others=tuple(one for one in quotations[by.message_id] if one.memory_id not in wanted),
+            some=tuple(one for one in quotations[by.message_id] if one.memory.id in wanted),
+            others=tuple(one for one in quotations[by.message_id] if one.memory.id not in wanted),
         )
         for row, by in rows
     ]
@@ -193,9 +193,27 @@ class Messages(Repository):
     """Messages, verbatim."""
 
     @reads
-    def repeated(self, session: Session, user_id: str, memory_ids: Sequence[str]) -> list[RepeatedMessage]:
-        """Return the active rows of the messages that some memories came from."""
-        return repeated_messages(session, user_id, memory_ids)
+    def repeated(
+        self, session: Session, user_id: str, memory_ids: Sequence[str], message_ids: Sequence[str] = ()
+    ) -> list[RepeatedMessage]:
+        """Return the active rows of the messages that some memories came from, and of other messages."""
+        return repeated_messages(session, user_id, memory_ids, message_ids)
+
+    @reads
+    def quoted(
+        self, session: Session, user_id: str, memory_ids: Sequence[str]
+    ) -> list[tuple[Quotation, StoredMessage]]:
+        """Return what some memories quote, with the messages."""
+        spans = (MemorySourceRow.message_id, MemorySourceRow.span_start, MemorySourceRow.span_end)
+        told = select(MemoryRow.__table__, *spans).join(MemorySourceRow, _OF_MEMORY).order_by(MemoryRow.id)
+        found = []
+        for some in chunks(list(memory_ids)):
+            for row in session.execute(told.where(MemoryRow.user_id == user_id, MemoryRow.id.in_(some))):
+                by = Source(message_id=row.message_id, start=row.span_start, end=row.span_end)
+                found.append(Quotation(memory=from_row(StoredMemory, row), by=by))
+        names = sorted({one.by.message_id for one in found})
+        messages = {message.id: message for message in _named(session, _BY_ID, user_id, names)}
+        return [(one, messages[one.by.message_id]) for one in found]
 
     @reads
     def tail(self, session: Session, place: Scope, limit: int, *, before: str | None = None) -> list[StoredMessage]:

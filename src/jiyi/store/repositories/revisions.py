@@ -16,7 +16,7 @@ from ...errors import InvalidInput, VersionConflict
 from ...models import MemoryItem, Revision
 from ..database import Columns, Inserts, Repository, Values, chunks, from_row, reads, writes
 from ..schema.tables import MemoryRow, MemorySourceRow, MessageRow, RelationRow, RevisionRow
-from ..write_set import SCOPE, Change, ChangedMemory, NewMemory, Past, StoredMemory
+from ..write_set import SCOPE, Change, ChangedMemory, Division, NewMemory, Past, StoredMemory
 from . import memories
 from .index_entries import INDEX_TABLES, index_values
 from .memories import known_by_hash, memory_row
@@ -110,23 +110,25 @@ def apply_changes(
     inserts.add(RevisionRow, revisions)
     inserts.tell(user_id, [row.id for row, _ in changes], "update")
     for _, change in changes:
-        if change.divisions:
-            _divide(session, user_id, change, inserts)
+        divide(session, user_id, change.divisions, inserts, actor=change.actor, at=change.at)
 
 
-def _divide(session: Session, user_id: str, change: Change, inserts: Inserts) -> None:
-    """Archive the rows of messages, and insert what is left of them."""
-    there = memories.memory_rows(session, user_id, [one.memory_id for one in change.divisions])
-    reason = "a statement of it was changed"
-    archive = Change(values={"status": "archived"}, action="archive", actor=change.actor, reason=reason, at=change.at)
+def divide(
+    session: Session, user_id: str, divisions: Sequence[Division], inserts: Inserts, *, actor: str, at: datetime
+) -> None:
+    """Archive the rows of messages, and insert the rows of their statements."""
+    if not divisions:
+        return
+    there = memories.memory_rows(session, user_id, [one.memory_id for one in divisions])
     archived = []
-    for one in change.divisions:
+    for one in divisions:
         row = there.get(one.memory_id)
         if row is None or row.version != one.version:
             raise VersionConflict(one.memory_id, one.version, 0 if row is None else row.version)
-        archived.append((row, archive))
+        change = Change(values={"status": "archived"}, action="archive", actor=actor, reason=one.reason, at=at)
+        archived.append((row, change))
         for new in one.left:
-            insert_statement(inserts, row, new, replace(archive, action="add"))
+            insert_statement(inserts, row, new, replace(change, action="add"))
     apply_changes(session, user_id, archived, inserts)
 
 

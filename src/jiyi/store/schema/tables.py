@@ -203,7 +203,7 @@ class TermsRow(Base):
 
 
 class KeywordRow(Base):
-    """A weighted keyword of a memory, and its source (rule, user_tag, llm)."""
+    """A weighted keyword of a memory, and its source (rule, user_tag, llm, type)."""
 
     __tablename__ = "keywords"
     __table_args__ = (

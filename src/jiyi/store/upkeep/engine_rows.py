@@ -77,6 +77,15 @@ class EngineState:
         return max(self.tip - self.seen, 0)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchedEngine:
+    """An engine as a search of one user finds it."""
+
+    generation: int
+    problem: str | None
+    user: EngineUser | None
+
+
 def request_erasure(session: Session, user_id: str) -> None:
     """Ask every engine to remove a user whose rows were just deleted."""
     engines = session.scalars(select(EngineRow.name)).all()
@@ -88,40 +97,54 @@ def request_erasure(session: Session, user_id: str) -> None:
 class Projections(Repository):
     """The state of external engines."""
 
-    async def register(self, engine: str, model: str) -> None:
+    async def register(self, engine: str, identity: str) -> None:
         """Add an engine, or load it anew if it was at another place or had vectors of another model."""
-        if await self._database.read(None, lambda session: _model_of(session, engine)) != model:
-            await self._register(engine, model)
+        known = await self._database.read(None, lambda session: _model_of(session, engine))
+        if known is None or identity_in(known) != identity:
+            await self._register(engine, identity)
 
     @writes(locks=[SHARED])
-    def _register(self, session: Session, engine: str, model: str) -> None:
+    def _register(self, session: Session, engine: str, identity: str) -> None:
         known = _model_of(session, engine)
         if known is None:
-            session.execute(insert(EngineRow), [{"name": engine, "model": model, "seen": 0}])
-        elif known != model:
-            session.execute(update(EngineRow).where(EngineRow.name == engine).values(model=model))
-            _reset(session, engine)
+            session.execute(insert(EngineRow), [{"name": engine, "model": model_of(identity, 1), "seen": 0}])
+        elif identity_in(known) != identity:
+            _reset(session, engine, identity)
+
+    @reads(everybody=True)
+    def generation(self, session: Session, engine: str) -> int:
+        """Return the generation that an engine has, 0 if it was never fed."""
+        return generation_in(_model_of(session, engine) or "")
 
     @writes(locks=[SHARED])
-    def reset(self, session: Session, engine: str) -> None:
-        """Load all users anew."""
-        _reset(session, engine)
+    def reset(self, session: Session, engine: str, problem: str | None = None) -> tuple[int, bool]:
+        """Load all users anew into the next generation; return its number, and whether any user was loaded. `problem`
+        says what became of this one; it is shown until everything is loaded."""
+        loaded = select(EngineUserRow.user_id).where(EngineUserRow.engine == engine, EngineUserRow.erase.is_(False))
+        was_loaded = session.scalar(loaded.limit(1)) is not None
+        _reset(session, engine, identity_in(_model_of(session, engine) or ""))
+        if was_loaded:
+            session.execute(update(EngineRow).where(EngineRow.name == engine).values(problem=problem))
+        return generation_in(_model_of(session, engine) or ""), was_loaded
 
     @writes(locks=())
     def claim(
         self, session: Session, engine: str, owner: str, now: datetime, until: datetime
-    ) -> tuple[int | None, bool]:
-        """Take or renew the right to feed an engine; return its position in the feed, or None if another has it, and
-        whether nobody else has had the right since the last time."""
+    ) -> tuple[int | None, bool, int]:
+        """Take or renew the right to feed an engine; return its position in the feed, or None if another has it,
+        whether nobody else has had the right since the last time, and the generation."""
         free = or_(EngineRow.owner == owner, EngineRow.leased_until.is_(None), EngineRow.leased_until < now)
-        last = session.scalar(select(EngineRow.owner).where(EngineRow.name == engine).with_for_update())
+        last = session.execute(
+            select(EngineRow.owner, EngineRow.model).where(EngineRow.name == engine).with_for_update()
+        ).first()
         mine = (
             update(EngineRow)
             .where(EngineRow.name == engine, free)
             .values(owner=owner, leased_until=until)
             .returning(EngineRow.seen)
         )
-        return session.scalar(mine), last == owner
+        seen = session.scalar(mine)
+        return seen, last is not None and last.owner == owner, generation_in("" if last is None else last.model)
 
     @writes(locks=())
     def release(self, session: Session, engine: str, owner: str) -> None:
@@ -155,6 +178,21 @@ class Projections(Repository):
             )
             for row in session.execute(select(EngineRow.__table__).order_by(EngineRow.name)).all()
         ]
+
+    @reads
+    def searched(self, session: Session, user_id: str) -> dict[str, SearchedEngine]:
+        """Return each engine with the user's state in it."""
+        mine = and_(EngineUserRow.engine == EngineRow.name, EngineUserRow.user_id == user_id)
+        columns = (EngineRow.name, EngineRow.model, EngineRow.problem, *EngineUserRow.__table__.columns)
+        rows = session.execute(select(*columns).join(EngineUserRow, mine, isouter=True)).all()
+        return {
+            row.name: SearchedEngine(
+                generation=generation_in(row.model),
+                problem=row.problem,
+                user=None if row.user_id is None else from_row(EngineUser, row),
+            )
+            for row in rows
+        }
 
     @reads
     def user(self, session: Session, user_id: str) -> dict[str, EngineUser]:
@@ -265,8 +303,23 @@ def _model_of(session: Session, engine: str) -> str | None:
     return session.scalar(select(EngineRow.model).where(EngineRow.name == engine))
 
 
-def _reset(session: Session, engine: str) -> None:
-    session.execute(update(EngineRow).where(EngineRow.name == engine).values(seen=0))
+def model_of(identity: str, generation: int) -> str:
+    """Return what a row stores of a place and of the generation there."""
+    return f"{identity}.{generation}"
+
+
+def identity_in(model: str) -> str:
+    return model.partition(".")[0]
+
+
+def generation_in(model: str) -> int:
+    return int(model.partition(".")[2] or 0)
+
+
+def _reset(session: Session, engine: str, identity: str) -> None:
+    number = generation_in(_model_of(session, engine) or "") + 1
+    values = {"seen": 0, "model": model_of(identity, number)}
+    session.execute(update(EngineRow).where(EngineRow.name == engine).values(**values))
     mine = EngineUserRow.engine == engine
     session.execute(delete(EngineUserRow).where(mine, EngineUserRow.erase.is_(False)))
     session.execute(update(EngineUserRow).where(mine).values(applied=None, loaded_id=None, load_from=0))

@@ -1,17 +1,17 @@
-"""Import formats. A new one is a file with a `Reader` and a line in `READERS`; applications may append their own."""
+"""Import formats. A new one is a file with a `FormatReader` and a line in `READERS`; applications may add theirs."""
 
 from pathlib import Path
 from typing import Any
 
 from ...errors import InvalidInput
-from ..records import Kind, Reader, Record
+from ..records import FormatReader, Kind, Record
 from ..sources import Source, find_sources, json_values, open_text
 from . import chatgpt, claude, jiyi_export, markdown, mcp_graph, mem0, messages, mongodb
 
-__all__ = ["READERS", "Kind", "Reader", "Record", "UnknownFormat", "find_reader", "kind_of"]
+__all__ = ["READERS", "FormatReader", "Kind", "Record", "UnknownFormat", "find_reader", "kind_of"]
 
 # In this order: the first that matches reads the file.
-READERS: list[Reader] = [
+READERS: list[FormatReader] = [
     markdown.MarkdownReader(),
     jiyi_export.READER,
     mcp_graph.READER,
@@ -32,7 +32,7 @@ class UnknownFormat(InvalidInput):
         super().__init__(name, problem or f"is in no known format ({known}; see docs/import.md)")
 
 
-def find_reader(source: Source) -> Reader:
+def find_reader(source: Source) -> FormatReader:
     first = None if source.is_note else _first_value(source)
     reader = next((reader for reader in READERS if reader.matches(source, first)), None)
     if reader is None:

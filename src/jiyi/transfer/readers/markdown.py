@@ -62,8 +62,8 @@ def read_note(text: str, file: str, name: str) -> Iterator[ImportedMemory]:
     seen: set[str] = set()
     for number, block in _blocks(lines, first):
         candidate = _candidate(block, title, prefix, tags, about, at)
-        if candidate is not None and candidate.text not in seen:
-            seen.add(candidate.text)
+        if candidate is not None and candidate.content not in seen:
+            seen.add(candidate.content)
             yield ImportedMemory(place=f"{name}, line {number:,}", memory=candidate)
 
 
@@ -99,7 +99,7 @@ def _memory(
     text: str, kind: str, tags: tuple[str, ...], about: dict[str, JsonValue], at: datetime | None
 ) -> CandidateMemory:
     return CandidateMemory(
-        text=text, type=kind, tags=tuple(dict.fromkeys(tags)), metadata={NAME: about}, occurred_at=at
+        content=text, memory_type=kind, tags=tuple(dict.fromkeys(tags)), metadata={NAME: about}, occurred_at=at
     )
 
 

@@ -37,7 +37,7 @@ def _candidates(entry: dict[str, Any], where: str) -> Iterator[CandidateMemory]:
 
 
 def _candidate(text: str, about: dict[str, Any]) -> CandidateMemory:
-    return CandidateMemory(text=text, type="fact", metadata={METADATA: about})
+    return CandidateMemory(content=text, memory_type="fact", metadata={METADATA: about})
 
 
 def _text(entry: dict[str, Any], field: str, where: str) -> str:

@@ -64,7 +64,7 @@ def _memory(place: str, value: object) -> ImportedMemory:
     return ImportedMemory(
         place=place,
         memory=CandidateMemory(
-            text=read.memory,
+            content=read.memory,
             tags=tuple(read.categories or ()),
             metadata={**(read.metadata or {}), NAME: origin},
             occurred_at=read.created_at,
@@ -80,7 +80,7 @@ def _relation(place: str, value: object) -> ImportedMemory:
     read = validate_as(place, _Relation, value)
     about: dict[str, JsonValue] = {"from": read.source, "relation": read.relationship, "to": read.target}
     text = f"{read.source} {read.relationship.replace('_', ' ')} {read.target}"
-    return ImportedMemory(place=place, memory=CandidateMemory(text=text, type="fact", metadata={NAME: about}))
+    return ImportedMemory(place=place, memory=CandidateMemory(content=text, memory_type="fact", metadata={NAME: about}))
 
 
 READER = JsonReader(NAME, "memories", is_mem0, read)

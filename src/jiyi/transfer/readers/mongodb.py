@@ -68,8 +68,8 @@ def read(values: Values, source: Source) -> Iterator[ImportedMemory]:
             yield ImportedMemory(
                 place=place,
                 memory=CandidateMemory(
-                    text=text,
-                    type="fact" if kind in NOT_AGAIN else kind,
+                    content=text,
+                    memory_type="fact" if kind in NOT_AGAIN else kind,
                     tags=tuple(document.tags or ()),
                     importance=document.importance_score,
                     metadata={NAME: origin},

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pydantic import JsonValue
@@ -17,10 +17,12 @@ from ..drafts import Draft, Evidence, Extracted, Unit
 from ..extract import corrected_message, extract
 from .proposals import Proposals, Rejected, summary_of
 from .schema import EPISODES, MEMORIES
-from .transcript import Transcript, render_known, transcript
+from .support_check import SupportCheck
+from .transcript import LABELS, Transcript, render_known, transcript
 
 SCHEMAS: dict[str, dict[str, Any]] = {"memories": MEMORIES, "episodes": EPISODES}
 NO_USAGE = Usage()
+UNCHECKED = SupportCheck()
 MIN_EPISODE = 3  # messages
 REFUSED_ATTEMPTS = 2  # for a well-formed reply of which the checks accept nothing
 
@@ -36,24 +38,27 @@ class LlmDrafts:
     usage: Usage = NO_USAGE
 
 
-async def llm_drafts(unit: Unit, llm: LLMClient) -> LlmDrafts:
-    """Return the valid drafts. Raise `LlmError`; `temporary` says if a retry can help. A reply without a valid draft is
-    an error too, so that the caller knows why there is nothing."""
+async def llm_drafts(unit: Unit, llm: LLMClient, check: SupportCheck = UNCHECKED) -> LlmDrafts:
+    """Return the valid drafts with their confidence. Raise `LlmError`; `temporary` says if a retry can help. A reply
+    without a valid draft is an error too, so that the caller knows why there is nothing."""
     conversation = transcript(unit)
     if conversation is None:
         return LlmDrafts()
     tasks = ["memories"] if len(conversation.messages) < MIN_EPISODE else ["memories", "episodes"]
     answers = await asyncio.gather(*(_ask(task, conversation, unit, llm) for task in tasks), return_exceptions=True)
     found, problems = _parts(answers)
-    drafts = [draft for part in found for draft in part.drafts]
-    if found[0].rejected or found[0].unusable is None:  # memories come first
+    drafts, unchecked, used = await check.judge(
+        [draft for part in found for draft in part.drafts], conversation, unit, llm
+    )
+    # The rules know nothing of instructions, such as what is never to be remembered. Memories come first.
+    if unit.instructions is None and (found[0].rejected or found[0].unusable is None):
         drafts += await asyncio.to_thread(_from_rules, unit, drafts, found[0].unusable)
     drafts += await asyncio.to_thread(_corrected, unit, drafts)
     return LlmDrafts(
         drafts=tuple(drafts),
         rejected=tuple(one for part in found for one in part.rejected),
-        problems=(*conversation.notes, *problems),
-        usage=sum((part.usage for part in found), NO_USAGE),
+        problems=(*conversation.notes, *problems, *unchecked),
+        usage=sum((part.usage for part in found), used),
     )
 
 
@@ -106,18 +111,23 @@ def _corrected(unit: Unit, drafts: Sequence[Draft]) -> list[Draft]:
 
 async def _ask(task: str, conversation: Transcript, unit: Unit, llm: LLMClient) -> LlmDrafts:
     prompt = llm.prompts.get(task, conversation.language)
-    known = {"known": render_known(unit.known, conversation.language)} if task == "memories" else {}
+    nothing = LABELS[conversation.language]["nobody"]
+    rules = {"instructions": unit.instructions, "categories": "\n".join(f"- {name}" for name in unit.categories)}
     request = prompt.request(
         SCHEMAS[task],
-        **known,
+        **{name: text or nothing for name, text in rules.items()},
+        known=render_known(unit.known, conversation.language),
         conversation=conversation.text,
         earlier=conversation.earlier,
         participants=("、" if conversation.language == "zh" else ", ").join(conversation.participants),
     )
+    missing = [text for name, text in rules.items() if text and name not in prompt.placeholders]
+    if missing:  # a prompt of the user's own: what is never to be remembered must not depend on it
+        request = replace(request, system="\n\n".join((request.system, *missing)))
     reply = await llm.ask(request, user_id=unit.user_id, epoch=unit.epoch)
     read = read_object(reply.text, task)
     made_by: dict[str, JsonValue] = {"extractor": "llm", "model": llm.id, "prompt": prompt.version}
-    proposals = Proposals(conversation, made_by, unit.known)
+    proposals = Proposals(conversation, made_by, unit.known, unit.categories)
     drafts, rejected = await asyncio.to_thread(getattr(proposals, task), read.value[task])
     rejected += [Rejected("wrong shape: unreadable", "")] * read.damaged
     problems = [summary_of(rejected, len(drafts))] if rejected else []
@@ -138,12 +148,13 @@ async def _ask(task: str, conversation: Transcript, unit: Unit, llm: LLMClient) 
 
 
 class LlmExtractor:
-    """An extractor that uses a language model."""
+    """An extractor that uses a language model, and `check` for the confidence in what it finds."""
 
-    def __init__(self, llm: LLMClient) -> None:
+    def __init__(self, llm: LLMClient, check: SupportCheck = UNCHECKED) -> None:
         self._llm = llm
+        self._check = check
         self.id = llm.id
 
     async def __call__(self, unit: Unit, /) -> Extracted:
-        found = await llm_drafts(unit, self._llm)
+        found = await llm_drafts(unit, self._llm, self._check)
         return Extracted(drafts=found.drafts, problems=found.problems)

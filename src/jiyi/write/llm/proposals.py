@@ -34,6 +34,7 @@ MAX_PER_MESSAGE = 4
 MAX_EXTRA = 8
 SHOWN = 5  # reasons listed in a problem
 MOST_TAGS, LONGEST_TAG = 3, 24
+A_DAY = timedelta(days=1)
 AROUND = timedelta(days=2)  # a message: days that need no words
 FARTHEST = timedelta(days=366 * 120)  # from a message
 
@@ -89,19 +90,21 @@ def summary_of(rejected: Sequence[Rejected], kept: int) -> str:
     return f"{len(rejected)} of {len(rejected) + kept} memories of the language model were rejected: {reasons}"
 
 
-def _tags(proposed: Sequence[str]) -> tuple[str, ...]:
-    """Return short topics; a sentence is no tag."""
-    plain = (" ".join(one.split()).strip("#") for one in proposed)
-    return tuple(dict.fromkeys(one for one in plain if one and len(one) <= LONGEST_TAG))[:MOST_TAGS]
-
-
 class Proposals:
     """Reads the proposals for a unit; `notes` says what was left out of those that are kept."""
 
-    def __init__(self, transcript: Transcript, made_by: dict[str, JsonValue], known: Sequence[Known] = ()) -> None:
+    def __init__(
+        self,
+        transcript: Transcript,
+        made_by: dict[str, JsonValue],
+        known: Sequence[Known] = (),
+        categories: Sequence[str] = (),
+    ) -> None:
         self.notes: list[str] = []
         self._transcript = transcript
         self._known = known
+        named = (one.partition(":")[0].partition("：")[0].strip() for one in categories)
+        self._categories = {name.casefold(): name for name in named}
         self._made_by = made_by
         self._people = {name.casefold(): name for name in transcript.participants}
         for words in LABELS.values():
@@ -165,7 +168,8 @@ class Proposals:
         dated = proposed.type in DATED_TYPES
         told: dict[str, Any] = {}
         if is_person(teller.role) and teller in cited:  # otherwise an assistant worded it
-            told = {**self._slot(proposed), "ends": self._ends(proposed)}
+            told = {**self._slot(proposed), "ends": self._named(proposed.ends)}
+            told |= {"repeats": self._named(proposed.repeats), "merges": self._named(proposed.merges)}
         return Draft(
             memory_type=proposed.type,
             content=proposed.text,
@@ -173,7 +177,7 @@ class Proposals:
             occurred_at=teller.sent_at if day is None or (day > teller.sent_at and not dated) else day,
             valid_from=teller.sent_at if day is not None and day > teller.sent_at else None,
             importance=proposed.importance,
-            tags=_tags(proposed.tags),
+            tags=self._tags(proposed.tags),
             data=data,
             **told,
         )
@@ -193,8 +197,17 @@ class Proposals:
         self.notes.append(f"a date was left out: {proposed.when} does not agree with {proposed.text[:80]!r}")
         return None
 
-    def _ends(self, proposed: ProposedMemory) -> tuple[str, ...]:
-        return tuple(self._known[number - 1].id for number in proposed.ends or () if number <= len(self._known))
+    def _tags(self, proposed: Sequence[str]) -> tuple[str, ...]:
+        """Return short topics, of the categories if there are any; a sentence is no tag."""
+        plain = [" ".join(one.split()).strip("#") for one in proposed]
+        if self._categories:
+            known = (self._categories.get(one.casefold()) for one in plain)
+            return tuple(dict.fromkeys(one for one in known if one is not None))
+        return tuple(dict.fromkeys(one for one in plain if one and len(one) <= LONGEST_TAG))[:MOST_TAGS]
+
+    def _named(self, numbers: Sequence[int] | None) -> tuple[str, ...]:
+        """Return the ids of known memories."""
+        return tuple(self._known[number - 1].id for number in numbers or () if number <= len(self._known))
 
     def _slot(self, proposed: ProposedMemory) -> dict[str, Any]:
         """Return subject, attribute and value; the latter two if the text contains the value: a wrong slot would
@@ -250,7 +263,7 @@ def _agrees(day: datetime, text: str, cited: Sequence[Said]) -> bool:
     spans = [span for said, now in words for ahead in (False, True) for span in dates(said, now, future=ahead)]
     if any(span.start.date() <= day.date() <= span.end.date() for span in spans):
         return True
-    named = any(span.grain == "day" and not span.relative for span in dates(text, at))
+    named = any(span.end - span.start <= A_DAY and not span.relative for span in dates(text, at))
     return not named and abs(day - at) <= FARTHEST
 
 

@@ -20,7 +20,7 @@ TYPES = ("preference", "fact", "event", "task", "pattern", "skill")
 _NUMBER = re.compile(r"^\[?\s*(?:#|m|k|message\s*|消息\s*)?(\d{1,6})\s*\]?", re.IGNORECASE)
 
 
-def _numbers(value: Any) -> Any:
+def numbers(value: Any) -> Any:
     """Read message numbers: [2], 2, "2", "[2]" and ["#2"] all mean message 2."""
     values = value if isinstance(value, list) else [value]
     found = []
@@ -43,7 +43,7 @@ def _or_default(default: Any) -> Any:
 
 
 Words = Annotated[str, Field(min_length=1, max_length=MAX_WORDS)]
-Numbers = Annotated[list[Annotated[int, Field(ge=1, strict=True)]], BeforeValidator(_numbers), Field(min_length=1)]
+Numbers = Annotated[list[Annotated[int, Field(ge=1, strict=True)]], BeforeValidator(numbers), Field(min_length=1)]
 OptionalWords = Annotated[Words | None, _or_default(None)]
 
 
@@ -64,6 +64,8 @@ class ProposedMemory(ReplyModel):
     ended: Annotated[bool, _or_default(False)] = False
     replaces: OptionalWords = None
     ends: Annotated[Numbers | None, _or_default(None)] = None
+    repeats: Annotated[Numbers | None, _or_default(None)] = None
+    merges: Annotated[Numbers | None, _or_default(None)] = None
     when: OptionalWords = None
     importance: Annotated[float, Field(ge=0, le=1), _or_default(0.5)] = 0.5
     keywords: Annotated[list[Words], Field(max_length=20), _or_default(list)] = []
@@ -75,6 +77,11 @@ class ProposedEpisode(ReplyModel):
     title: Annotated[str, Field(min_length=1, max_length=MAX_TITLE)]
     content: Annotated[str, Field(min_length=1, max_length=MAX_EPISODE)]
     messages: Numbers
+
+
+class ProposedAnswer(ReplyModel):
+    answer: Annotated[str, Field(min_length=1, max_length=MAX_EPISODE)] | None
+    memories: Annotated[list[Annotated[int, Field(ge=1, strict=True)]], BeforeValidator(numbers)] = []
 
 
 class ProposedJudgement(ReplyModel):
@@ -110,6 +117,8 @@ MEMORIES = _list_of(
         ended={"type": "boolean"},
         replaces=_TEXT_OR_NULL,
         ends=_NUMBERS,
+        repeats=_NUMBERS,
+        merges=_NUMBERS,
         when=_TEXT_OR_NULL,
         importance={"type": "number"},
         keywords={"type": "array", "items": _TEXT},
@@ -117,6 +126,8 @@ MEMORIES = _list_of(
     ),
 )
 EPISODES = _list_of("episodes", _object(participant=_TEXT, title=_TEXT, content=_TEXT, messages=_NUMBERS))
+ANSWER = _object(answer=_TEXT_OR_NULL, memories=_NUMBERS)
+VERDICTS = _object(unsupported=_NUMBERS)
 JUDGEMENTS = _list_of(
     "judgements",
     _object(

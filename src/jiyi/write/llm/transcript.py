@@ -1,5 +1,6 @@
 """A unit as text for a model: numbered lines, so that the model can cite its sources."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -105,9 +106,17 @@ def _line(said: Said, shown: str, spoken: PromptLanguage) -> str:
 
 
 def render_known(known: Sequence[Known], spoken: PromptLanguage) -> str:
-    """Render stored memories with numbers of their own, by which a model names those that have ended."""
-    lines = [f"[K{number}] ({one.at:%Y-%m-%d}) {' '.join(one.text.split())}" for number, one in enumerate(known, 1)]
+    """Render stored memories with numbers of their own, by which a model names those that it changes, and
+    who told them, unless it was the user."""
+    lines = [
+        f"[K{number}] ({one.at:%Y-%m-%d}{_told_by(one.speaker)}) {' '.join(one.text.split())}"
+        for number, one in enumerate(known, 1)
+    ]
     return "\n".join(lines) or LABELS[spoken]["nobody"]
+
+
+def _told_by(speaker: str | None) -> str:
+    return "" if speaker is None else f", {' '.join(re.sub(r'[()（）]', ' ', speaker).split())}"
 
 
 def _earlier(history: Sequence[Said], spoken: PromptLanguage) -> str:

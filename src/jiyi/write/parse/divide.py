@@ -10,7 +10,7 @@ from ...languages import LANGUAGES, sentences
 from ...languages.terms import tokens
 from ...languages.words import width
 from ...store.repositories.messages import Quotation, RepeatedMessage
-from ...store.write_set import Division, NewMemory, Source
+from ...store.write_set import REST_OF, Division, NewMemory, Source
 from ...text.fence import blank_context
 from ...text.passages import summarise
 from ..extract import with_dates_of
@@ -29,13 +29,47 @@ _EDGES = re.compile(r"^[\W_]*(?:(?:and|but|so)\b[\W_]*)?|[\W_]*(?:\b(?:and|but|s
 def division(repeated: RepeatedMessage, rules: KeywordRules) -> Division | None:
     """Return what is left of a row without the words of some memories; None if it does not repeat them."""
     text = blank_context(repeated.message.text)
-    first, last = span_of(repeated.by, text)
-    statements = [span for span in statement_spans(text, repeated.message.role) if _overlap(span, (first, last))]
-    taken = [span for one in repeated.some for span in quoted_spans(one, text, statements)]
-    if not any(_overlap(span, (first, last)) for span in taken):
+    whole = span_of(repeated.by, text)
+    taken = _quoted(repeated, repeated.some, text, whole)
+    if not taken:
         return None
     rows = statements_left(repeated, taken, rules)
     return Division(memory_id=repeated.row.id, version=repeated.row.version, left=rows)
+
+
+def division_at_end(repeated: RepeatedMessage, rules: KeywordRules) -> Division | None:
+    """Return the statements of a row, each by itself, because some memories have ended: their words answer questions
+    about the past, and the others questions about the present. None if the row states nothing else."""
+    text = blank_context(repeated.message.text)
+    whole = span_of(repeated.by, text)
+    over = [*repeated.some, *(one for one in repeated.others if one.memory.valid_to is not None)]
+    rests = [span_of(one.by, text) for one in repeated.others if one.memory.data.get(REST_OF)]
+    spans = _quoted(repeated, over, text, whole)
+    ended = [part for span in spans for part in left_of(text, span, rests)]
+    if not ended or not left_of(text, whole, ended):
+        return None
+    rows = statements_left(repeated, ended, rules)
+    past = (statement_row(repeated, text, span, rules) for span in apart(ended))
+    reason = "a statement of it has ended"
+    return Division(memory_id=repeated.row.id, version=repeated.row.version, left=(*past, *rows), reason=reason)
+
+
+def _quoted(repeated: RepeatedMessage, memories: Iterable[Quotation], text: str, whole: Span) -> list[Span]:
+    """Return the spans of a row that some memories repeat."""
+    statements = [span for span in statement_spans(text, repeated.message.role) if _overlap(span, whole)]
+    found = (span for one in memories for span in quoted_spans(one, text, statements))
+    return [(max(start, whole[0]), min(end, whole[1])) for start, end in found if _overlap((start, end), whole)]
+
+
+def apart(spans: Iterable[Span]) -> list[Span]:
+    """Return spans in order, those that overlap as one."""
+    found: list[Span] = []
+    for start, end in sorted(spans):
+        if found and start < found[-1][1]:
+            found[-1] = found[-1][0], max(end, found[-1][1])
+        else:
+            found.append((start, end))
+    return found
 
 
 def statements_left(repeated: RepeatedMessage, taken: Sequence[Span], rules: KeywordRules) -> tuple[NewMemory, ...]:
@@ -74,7 +108,7 @@ def quoted_spans(one: Quotation, text: str, statements: Sequence[Span]) -> list[
     """Return the spans of a message that a memory repeats: the one that it names, or the statements with its words."""
     if one.by.start is not None:
         return [span_of(one.by, text)]
-    words = set(tokens(one.content))
+    words = set(tokens(one.memory.content))
     return [span for span in statements if _shared(text[slice(*span)], words) >= REPEATED]
 
 
@@ -85,7 +119,7 @@ def _shared(statement: str, words: set[str]) -> float:
 
 def _is_verbatim(one: Quotation) -> bool:
     """Return True for a memory in the words of its message, which needs no other row."""
-    return one.by.start is not None and str(one.data.get("extractor", "")).startswith("builtin")
+    return one.by.start is not None and str(one.memory.data.get("extractor", "")).startswith("builtin")
 
 
 def left_of(text: str, span: Span, taken: Iterable[Span]) -> list[Span]:
@@ -144,5 +178,5 @@ def statement_row(repeated: RepeatedMessage, text: str, span: Span, rules: Keywo
         sources=(replace(repeated.by, start=span[0], end=span[1]),),
         created_at=row.created_at,
         reason="another statement of the message was changed",
-        index=index_entry(content, summary, row.tags, data, rules),
+        index=index_entry(content, summary, row.tags, data, row.memory_type, rules),
     )

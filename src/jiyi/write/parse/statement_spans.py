@@ -20,6 +20,7 @@ Span = tuple[int, int]
 MAX_JOINED = 300  # width of a statement that a fragment joins
 MAX_GREETING = 20  # width of a fragment that joins the statement behind it
 MAX_ITEM = 80  # width of a list item that is no statement alone
+MAX_HEADING = 40  # width of a line without a stop that introduces a list
 MAX_LEAD_IN = 160  # width of a line that introduces a list
 MAX_LIST = 450  # width of a list that is one statement
 MAX_RUN_ON = 180  # width of a sentence that is not divided between clauses
@@ -32,7 +33,7 @@ _LINE = re.compile(r"[^\r\n\u2028\u2029]+")
 _STAMP = r"\s*\[?(?:\d{4}-\d\d-\d\d[T ]\d\d:\d\d|\d\d:\d\d:\d\d\b)"
 _STAMPED = re.compile(_STAMP)
 _RECORD = re.compile(
-    rf"{_STAMP}|\s*(?:at |File \"|\.\.\. )\S|\s*[A-Z]{4, 8}[:\]] "
+    rf"{_STAMP}|Traceback \(|\s*(?:at |File \"|\.\.\. )\S|\s*[A-Z]{4, 8}[:\]] "
     r"|.*[{};]\s*$|\s{2,}\S+.*[=(].*|\s*(?:def|class|import|return) |\s*[\w.]+(?:Error|Exception)\b"
 )
 _INNER = re.compile(r"[\"“「『(（\[`][^\"”」』)）\]`\n]{0,200}[\"”」』)）\]`]|\w+://\S+")
@@ -53,9 +54,8 @@ def statement_spans(text: str, role: str = "user") -> list[Span]:
     prose = [span for span in sentences(text) if not any(start < span[1] and span[0] < end for start, end in blocks)]
     joined = _with_fragments(text, _with_lists(text, prose, blocks), blocks)
     alone = set(prose)
-    return sorted(
-        [*blocks, *(part for span in joined for part in (_clauses(text, span) if span in alone else (span,)))]
-    )
+    parts = [part for span in joined for part in (_clauses(text, span) if span in alone else (span,))]
+    return _with_headings(text, sorted([*blocks, *parts]), blocks)
 
 
 # -- blocks -----------------------------------------------------------------------------------------------------------
@@ -79,6 +79,20 @@ def _blocks(text: str) -> list[Span]:
         elif kind != PROSE:
             blocks.append((start, end))
     return [span for span in blocks if any(map(str.isalnum, text[slice(*span)]))]
+
+
+def _with_headings(text: str, spans: Iterable[Span], blocks: Sequence[Span]) -> list[Span]:
+    """Join a block with the heading on the line above it."""
+    joined: list[Span] = []
+    is_block = set(blocks)
+    for start, end in spans:
+        before = joined[-1] if joined and (start, end) in is_block and joined[-1] not in is_block else None
+        is_heading = before and width(text[slice(*before)]) <= MAX_HEADING and _introduces(text, before)
+        if before and is_heading and text[before[1] : start].count("\n") == 1:
+            joined[-1] = before[0], end
+        else:
+            joined.append((start, end))
+    return joined
 
 
 def _line_spans(text: str) -> Iterator[Span]:
@@ -133,8 +147,10 @@ def _with_lists(text: str, parts: Sequence[Span], blocks: Sequence[Span]) -> lis
 
 
 def _introduces(text: str, span: Span) -> bool:
+    """Return True for a line that ends with a colon, and for a heading: a short line of words without a stop."""
     line = text[slice(*span)].rstrip()
-    return line.endswith(_LEADS_IN) and width(line) <= MAX_LEAD_IN
+    is_heading = line[-1].isalnum() and width(line) <= MAX_HEADING and text[span[1] :].startswith("\n")
+    return is_heading or (line.endswith(_LEADS_IN) and width(line) <= MAX_LEAD_IN)
 
 
 def _adjacent(before: Span, start: int, blocks: Sequence[Span]) -> bool:

@@ -125,8 +125,8 @@ export const api = {
   update: (id, changes, version) => json("PATCH", at(id), {
     query: mine(), body: { ...changes, actor: "console" }, headers: expecting(version),
   }),
-  restore: (id, version, expected) => json("POST", at(id, "/restore"), {
-    query: mine(), body: { version, actor: "console" }, headers: expecting(expected),
+  restore: (id, toVersion, expected) => json("POST", at(id, "/restore"), {
+    query: mine(), body: { to_version: toVersion, actor: "console" }, headers: expecting(expected),
   }),
   remove: (id) => json("DELETE", at(id), { query: mine() }),
 

@@ -1,0 +1,101 @@
+"""What is left of a memory from a message when the attribute that it states has ended: its other sentences and clauses,
+as memories of their own."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from datetime import datetime
+from itertools import groupby
+
+from pydantic import JsonValue
+
+from ...ids import new_id
+from ...roles import told_by
+from ...scope import Scope
+from ...store.repositories.messages import Quotation
+from ...store.write_set import EXTRACTED, REST_OF, NewMemory, Source
+from ...text.passages import summarise
+from ..build import statement_hash
+from ..extract import with_dates_of
+from ..index import KeywordRules, index_entry
+from ..parts import Part, parts_of
+from ..reconcile import part_fact
+from ..slots import slot_values
+
+_ABOUT = frozenset({"subject", "owner", "attribute", "value", "single", "ended", "replaces"})
+
+
+def rests_of(quotation: Quotation, text: str, sent_at: datetime, place: Scope, rules: KeywordRules) -> list[NewMemory]:
+    """Return the rest of a memory that quotes a message with this text."""
+    attribute, by = quotation.memory.data.get("attribute"), quotation.by
+    if attribute is None or by.start is None or by.end is None:
+        return []
+    said = text[by.start : by.end]
+    parts = parts_of(said)
+    over = [part for part in parts if any(value.slot == attribute for value in slot_values(part.text))]
+    if not over:
+        return []
+    return [
+        _rest(quotation, by.start, run, run[0].text + said[run[0].end : run[-1].end], sent_at, place, rules)
+        for is_over, group in groupby(parts, key=over.__contains__)
+        if not is_over and (run := list(group))
+    ]
+
+
+def _rest(
+    quotation: Quotation,
+    offset: int,
+    run: Sequence[Part],
+    text: str,
+    sent_at: datetime,
+    place: Scope,
+    rules: KeywordRules,
+) -> NewMemory:
+    old, by, memory_id = quotation.memory, quotation.by, new_id()
+    content = with_dates_of(text, sent_at)
+    summary = summarise(content)
+    data = {name: value for name, value in old.data.items() if name not in _ABOUT}
+    data |= {REST_OF: old.id, **dict(_about(run))}
+    said = statement_hash(
+        content,
+        old.memory_type,
+        place.agent_id,
+        place.group_id,
+        trust=old.trust,
+        by=told_by(data, place.user_id),
+    )
+    rest = NewMemory(
+        id=memory_id,
+        memory_key=memory_id,
+        memory_type=old.memory_type,
+        layer=old.layer,
+        content=content,
+        summary=summary,
+        data=data,
+        metadata=old.metadata,
+        importance=old.importance,
+        confidence=old.confidence,
+        tags=tuple(old.tags),
+        dedupe_hash=said,
+        occurred_at=old.occurred_at,
+        valid_from=old.valid_from,
+        expires_at=old.expires_at,
+        source=EXTRACTED,
+        trust=old.trust,
+        sources=(Source(message_id=by.message_id, start=offset + run[0].start, end=offset + run[-1].end),),
+        reason="another part of the memory has ended",
+        index=index_entry(content, summary, tuple(old.tags), data, rules),
+    )
+    fact = part_fact(run[0], rest, place) if len(run) == 1 else None
+    return replace(rest, slot=fact.slot if fact else None)
+
+
+def _about(run: Sequence[Part]) -> Iterator[tuple[str, JsonValue]]:
+    """Yield the attribute of a rest that states one, as data."""
+    value = run[0].value if len(run) == 1 else None
+    if value is None or value.ended:
+        return
+    yield "attribute", value.slot
+    yield "value", value.value
+    yield "single", True
+    if value.subject is not None:
+        yield "subject", value.subject
