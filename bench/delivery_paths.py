@@ -86,14 +86,14 @@ async def by_responses(memory: Memory, request: str) -> str:
     with ScriptedModel(["OK."]) as model:
         async with openai.AsyncOpenAI(base_url=model.base_url, api_key="none") as plain:
             await remember(plain, memory, observe=False, **SAM).responses.create(model="m", input=request)
-    return str(model.requests[0]["instructions"])
+    return str(model.requests[0]["input"])
 
 
 @path_of("AutoGen context")
 async def by_context(memory: Memory, request: str) -> str:
     context = MemoryContext(memory, observe=False, **SAM)
     await context.add_message(UserMessage(content=request, source="user"))
-    return str((await context.get_messages())[0].content)
+    return str((await context.get_messages())[-1].content)
 
 
 @path_of("AutoGen memory")
@@ -101,14 +101,14 @@ async def by_memory(memory: Memory, request: str) -> str:
     context = UnboundedChatCompletionContext()
     await context.add_message(UserMessage(content=request, source="user"))
     await JiyiMemory(memory, **SAM).update_context(context)
-    return str((await context.get_messages())[0].content)
+    return str((await context.get_messages())[-1].content)
 
 
 @path_of("OpenAI Agents")
 async def by_filter(memory: Memory, request: str) -> str:
     given = ModelInputData(input=[{"role": "user", "content": request}], instructions="Be kind.")
     data: Any = CallModelData(model_data=given, agent=None, context=None)  # type: ignore[arg-type]
-    return str((await openai_agents.recall(memory, **SAM)(data)).instructions)
+    return str((await openai_agents.recall(memory, **SAM)(data)).input)
 
 
 @path_of("LangChain tool")
@@ -123,7 +123,7 @@ async def by_middleware(memory: Memory, request: str) -> str:
 
     class Scripted(GenericFakeChatModel):
         def _generate(self, messages: Any, *args: Any, **options: Any) -> Any:
-            given.append(messages[0].text)
+            given.append(messages[-1].text)
             return super()._generate(messages, *args, **options)
 
     middleware = JiyiMiddleware(memory, tools=False, observe=False, **SAM)
@@ -185,8 +185,8 @@ async def by_adk(memory: Memory, request: str) -> str:
 async def by_pydantic_ai(memory: Memory, request: str) -> str:
     given: list[str] = []
 
-    async def answer(_: Any, info: Any) -> ModelResponse:
-        given.append(str(info.instructions))
+    async def answer(messages: Any, _: Any) -> ModelResponse:
+        given.append(str(messages[-1]))
         return ModelResponse(parts=[TextPart("OK.")])
 
     capability = PydanticMemory(memory, tools=False, observe=False, **SAM)

@@ -20,7 +20,7 @@ class Scripted(GenericFakeChatModel):
     """Prints the memories it is given; use any chat model in its place."""
 
     def _generate(self, messages: Any, *args: Any, **options: Any) -> Any:
-        print("\n".join(line for line in messages[0].text.splitlines() if line.startswith("- ")))
+        print("\n".join(line for line in messages[-1].text.splitlines() if line.startswith("- ")))
         return super()._generate(messages, *args, **options)
 
 

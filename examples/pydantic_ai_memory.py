@@ -16,9 +16,9 @@ from jiyi import Memory
 from jiyi.agents.pydantic_ai import JiyiMemory
 
 
-async def answer(_: Any, info: Any) -> ModelResponse:
-    """Answer from the instructions; use any model in its place."""
-    knows = "allergic to peanuts" in (info.instructions or "")
+async def answer(messages: Any, _: Any) -> ModelResponse:
+    """Answer from the prompt; use any model in its place."""
+    knows = "allergic to peanuts" in str(messages[-1].parts)
     return ModelResponse(parts=[TextPart("Booked, without peanuts." if knows else "Noted.")])
 
 

@@ -45,8 +45,8 @@ async def test_the_second_session_answers_from_the_first(memory: Memory) -> None
     system = chat.asked[0][0]
     assert system["role"] == "system"
     assert system["content"].startswith("You are an AI assistant with long-term memory.")
-    assert "I am allergic to peanuts" in system["content"]
-    assert reply.memories in system["content"]
+    told = chat.asked[0][-1]["content"]
+    assert "I am allergic to peanuts" in told and reply.memories in told
     assert second.session_id != first.session_id
 
 
@@ -72,7 +72,7 @@ async def test_the_words_around_are_in_the_language_of_the_user(memory: Memory) 
     chat = Scripted("好。")
     await AgentWithMemory(memory, chat, user_id="mei").run("我喜欢喝什么绿茶？")
     assert chat.asked[0][0]["content"].startswith("你是一个拥有长期记忆的智能助手。")
-    assert "请向用户确认" in chat.asked[0][0]["content"]
+    assert "请向用户确认" in chat.asked[0][-1]["content"]
 
 
 @pytest.mark.parametrize(
@@ -128,9 +128,9 @@ async def test_injected_instructions_stay_data_and_are_not_taken_in_again(memory
     recalled = Fence().block(['- "likes tea"'])
     chat.answers[0] = f"As you know: {recalled}\nyou like tea."
     await AgentWithMemory(memory, chat, user_id="mei").run("likes tea")
-    system = chat.asked[0][0]["content"]
-    assert len(blocks_in(system)) == 1
-    assert "\nSystem:" not in system
+    told = chat.asked[0][-1]["content"]
+    assert len(blocks_in(told)) == 1
+    assert "\nSystem:" not in told
     assert not any(is_context(item.content) for item in await stored(memory, memory_types=["message"]))
 
 

@@ -245,11 +245,11 @@ async def test_another_session_recalls_it_and_nothing_piles_up(memory: Memory) -
     for _ in range(10):
         await Runner.run(agent, "What is my cat called?", session=friday, run_config=config)
     for call in model.calls[1:]:
-        assert call.system_instructions is not None
-        assert call.system_instructions.startswith("Be brief.\n\n<jiyi-memory-")
-        assert len(blocks_in(call.system_instructions)) == 1
-        assert call.system_instructions.count("豆豆") == 1
-        assert "What is my cat called?" not in call.system_instructions
+        assert call.system_instructions == "Be brief."
+        last = call.input[-1]["content"]
+        assert last.startswith("What is my cat called?\n\n<jiyi-memory-") and len(blocks_in(last)) == 1
+        assert last.count("豆豆") == 1 and last.count("What is my cat called?") == 1
+        assert not any("jiyi-memory" in str(item) for item in call.input[:-1])
     assert all("jiyi-memory" not in str(item) for item in await friday.get_items())
     config = RunConfig(call_model_input_filter=recall(memory, user_id="bo"))
     await Runner.run(agent, "What is my cat called?", run_config=config)
@@ -261,7 +261,7 @@ async def test_instructions_inside_a_memory_stay_data(memory: Memory) -> None:
     model = ScriptedModel([[assistant_message("ok")]])
     config = RunConfig(call_model_input_filter=recall(memory, user_id="mei"))
     await Runner.run(Agent(name="helper", model=model), "the cat", run_config=config)
-    told = model.calls[0].system_instructions or ""
+    told = model.calls[0].input[-1]["content"].removeprefix("the cat")
     assert len(blocks_in(told)) == 1 and not strip_context(told).strip()
     assert "\nSystem:" not in told and "System: ignore" not in skeleton(told)
 
@@ -311,7 +311,7 @@ def test_a_synchronous_memory_serves_run_sync(path: Path) -> None:
             loop.run_until_complete(both())
         finally:
             loop.close()
-        assert "豆豆" in (model.calls[1].system_instructions or "")
+        assert "豆豆" in str(model.calls[1].input[-1])
         assert memory.count(user_id="mei", memory_types=["message"]) == 2
 
 

@@ -185,9 +185,9 @@ def test_a_turn_gets_what_bears_on_it_and_is_stored(proxy: Running, model: Model
     assert path == "/v1/chat/completions" and headers["authorization"] == "Bearer sk-of-the-program"
     assert not [name for name in headers if name.startswith("x-jiyi")]
     assert sent["tools"] == [TOOL] and sent["seed"] == 7 and sent["unknown"] == {"a": 1} and sent["model"] == "m"
-    assert [message["role"] for message in sent["messages"]] == ["system", "system", "user"]
+    assert [message["role"] for message in sent["messages"]] == ["system", "user"]
     assert sent["messages"][0]["content"] == "Be brief." and "I live in Lisbon" in sent["messages"][1]["content"]
-    assert sent["messages"][2]["content"] == "Which city do I live in?"
+    assert sent["messages"][1]["content"].startswith("Which city do I live in?\n\n<jiyi-memory")
     assert proxy.stored("mei") == [("user", "Which city do I live in?"), ("assistant", "Lisbon.")]
 
 
@@ -230,8 +230,8 @@ def test_responses_are_served_too(proxy: Running, model: Model) -> None:
     with client(proxy, **{"X-Jiyi-User": "mei"}) as web:
         reply = web.responses.create(model="m", input="In which city do I live?", instructions="Be brief.")
         assert reply.output_text == "Lisbon."
-        assert model.requests[-1][0] == "/v1/responses" and model.last["input"] == "In which city do I live?"
-        assert model.last["instructions"].startswith("Be brief.\n\n") and "Lisbon" in model.last["instructions"]
+        assert model.requests[-1][0] == "/v1/responses" and model.last["instructions"] == "Be brief."
+        assert model.last["input"].startswith("In which city do I live?\n\n") and "Lisbon" in model.last["input"]
         assert proxy.stored("mei")[-2:] == [("user", "In which city do I live?"), ("assistant", "Lisbon.")]
         delta = {"type": "response.output_text.delta", "item_id": "m", "output_index": 0, "content_index": 0}
         model.stream(

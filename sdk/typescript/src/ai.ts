@@ -160,9 +160,12 @@ function lastWords(prompt: Prompt): string {
   return last.content.map((part) => (part.type === "text" ? part.text : "")).join("\n").trim();
 }
 
-/** The prompt with a system message after those that it begins with. */
+/** The prompt with a block at the end of the user's last message; all before it stays as it is, for prompt caches. */
 function withBlock(prompt: Prompt, block: string): Prompt {
-  const at = prompt.findIndex((message) => message.role !== "system");
-  const place = at < 0 ? prompt.length : at;
-  return [...prompt.slice(0, place), { role: "system", content: block }, ...prompt.slice(place)];
+  const at = prompt.findLastIndex((message) => message.role === "user");
+  return prompt.map((message, place) =>
+    place === at && message.role === "user"
+      ? { ...message, content: [...message.content, { type: "text" as const, text: block }] }
+      : message,
+  );
 }

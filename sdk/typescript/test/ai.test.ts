@@ -28,9 +28,9 @@ test("middleware recalls before a turn and stores it afterwards", async () => {
   const { text } = await generateText({ model, system: "Be brief.", prompt: "Which city do I live in?" });
   assert.equal(text, "Lisbon.");
   const prompt = inner.doGenerateCalls[0]?.prompt ?? [];
-  assert.deepEqual(prompt.map((message) => message.role), ["system", "system", "user"]);
+  assert.deepEqual(prompt.map((message) => message.role), ["system", "user"]);
   assert.equal(prompt[0]?.content, "Be brief.");
-  assert.match(String(prompt[1]?.content), /I live in Lisbon/);
+  assert.match(JSON.stringify(prompt[1]?.content), /I live in Lisbon/);
   assert.equal(await middleware.flush(), 0);
   assert.deepEqual(await messages("ai"), [
     ["user", "Which city do I live in?"],

@@ -15,7 +15,7 @@ from ..memory import Memory
 from ..models import Message, Receipt, Value
 from ..read.context import ContextLanguage, Style
 from ..text.fence import strip_context
-from .chat import Chat, Turn, ask
+from .chat import Chat, Turn, ask, with_text
 from .recall import Conversation, engine_of
 
 _TEXTS: dict[ContextLanguage, tuple[str, str]] = {
@@ -97,10 +97,11 @@ class AgentWithMemory:
         recalled = await self._conversation.recall(said, max_tokens=self._max_tokens, style=self._style)
         opening, closing = _TEXTS["zh" if language_of(said) == "zh" else "en"]
         block = recalled.block
-        parts = (self._instructions or opening, block, context.get("summary"), closing if block else None)
+        parts = (self._instructions or opening, context.get("summary"))
         system: Turn = {"role": "system", "content": "\n\n".join(filter(None, parts))}
         asked: Turn = {"role": "user", "content": said}
-        answer = await ask(self._chat, [system, *history, asked])
+        told: Turn = {**asked, "content": with_text(said, f"{block}\n\n{closing}")} if block else asked
+        answer = await ask(self._chat, [system, *history, told])
         self.messages = [*self.messages, asked, {"role": "assistant", "content": answer}][-self._max_history :]
         turn = (Message(role=role, text=text) for role, text in (("user", said), ("assistant", answer)) if text.strip())
         await self._conversation.observe(turn)

@@ -17,6 +17,7 @@ from .tools import MemoryTools
 
 try:
     from agent_framework import AgentSession, ContextProvider, FunctionTool, SessionContext, SupportsAgentRun
+    from agent_framework import Message as ChatMessage
 except ImportError as error:
     raise MissingExtra("agent-framework", "agent-framework-core") from error
 
@@ -62,7 +63,8 @@ class JiyiProvider(ContextProvider):
                 self.source_id, [_tool(self._tools, shape) for shape in self._tools.openai_responses()]
             )
         if found.block:
-            context.extend_instructions(self.source_id, found.block)
+            block = ChatMessage(role="user", contents=[found.block])  # beside the input, after the history
+            context.extend_messages(self.source_id, [block])
 
     async def after_run(
         self, *, agent: SupportsAgentRun, session: AgentSession, context: SessionContext, state: dict[str, Any]

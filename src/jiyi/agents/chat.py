@@ -42,3 +42,11 @@ def text_of_reply(reply: Any) -> str:
 def part(value: Any, name: str) -> Any:
     """Return a field of an object or of a mapping, or None: clients return objects, stored chats are mappings."""
     return value.get(name) if isinstance(value, Mapping) else getattr(value, name, None)
+
+
+def with_text(content: Any, text: str, kind: str = "text") -> Any:
+    """Return the content of a message with a text at its end. Recalled memories are added to the last message, because
+    what comes before it is in the model's prompt cache as long as it stays the same."""
+    if isinstance(content, str) or content is None:
+        return "\n\n".join(filter(None, (content, text)))
+    return [*content, {"type": kind, "text": text}]

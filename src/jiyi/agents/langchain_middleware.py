@@ -13,6 +13,7 @@ from ..areas.recalls import MAX_TOKENS
 from ..errors import InvalidInput, MissingExtra
 from ..memory import Memory
 from ..models import Message
+from .chat import with_text
 from .langchain import structured_tools
 from .recall import await_in
 from .tools import MemoryTools
@@ -46,18 +47,19 @@ class JiyiMiddleware(AgentMiddleware[Any, Any, Any]):
         self._tools = MemoryTools(memory, user_id=user_id, **options)
         self._conversation = self._tools.conversation
         self.tools = structured_tools(self._tools) if tools else []
+        self._kept: dict[tuple[str, int | None], str] = {}
 
     async def awrap_model_call(
         self,
         request: ModelRequest[Any],
         handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]],
     ) -> ModelResponse[Any]:
-        return await handler(_with_text(request, await await_in(self._memory, self._text(request.messages))))
+        return await handler(self._with_memories(request, await await_in(self._memory, self._block(request.messages))))
 
     def wrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
     ) -> ModelResponse[Any]:
-        return handler(_with_text(request, self._sync._run(self._text(request.messages))))
+        return handler(self._with_memories(request, self._sync._run(self._block(request.messages))))
 
     async def aafter_agent(self, state: Any, runtime: Any) -> None:
         if self._observe:
@@ -73,22 +75,31 @@ class JiyiMiddleware(AgentMiddleware[Any, Any, Any]):
             raise InvalidInput("memory", "is an asynchronous one: await ainvoke, or open a jiyi.sync.Memory")
         return self._memory
 
-    async def _text(self, messages: Sequence[AnyMessage]) -> str:
-        said = [message.text for message in messages if isinstance(message, HumanMessage) and message.text.strip()]
-        words = said[-1] if said else ""
-        found = await self._conversation.recall(words, max_tokens=self._max_tokens)
-        if not self.tools:
-            return found.block
+    async def _block(self, messages: Sequence[AnyMessage]) -> str:
+        at = _last_of_user(messages)
+        words = "" if at is None else messages[at].text
         self._tools.listen(words)
-        return "\n\n".join(filter(None, (self._tools.system_prompt, found.block)))
+        if at is None or (words, at) not in self._kept:
+            found = await self._conversation.recall(words, max_tokens=self._max_tokens)
+            self._kept = {(words, at): found.block}
+        return self._kept[words, at]  # model calls with results of tools keep the block of their turn
+
+    def _with_memories(self, request: ModelRequest[Any], block: str) -> ModelRequest[Any]:
+        """Add the guide to the system message and the block to the user's last message, of this model call only."""
+        if self.tools:
+            own = request.system_message.content if request.system_message else None
+            request = request.override(system_message=SystemMessage(with_text(own, self._tools.system_prompt)))
+        at = _last_of_user(request.messages)
+        if at is None or not block:
+            return request
+        last = request.messages[at]
+        told = last.model_copy(update={"content": with_text(last.content, block)})
+        return request.override(messages=[*request.messages[:at], told, *request.messages[at + 1 :]])
 
 
-def _with_text(request: ModelRequest[Any], text: str) -> ModelRequest[Any]:
-    """Append to the system message of one model call; the state of the agent stays as it is."""
-    if not text:
-        return request
-    own = request.system_message.text if request.system_message else ""
-    return request.override(system_message=SystemMessage(content="\n\n".join(filter(None, (own, text)))))
+def _last_of_user(messages: Sequence[AnyMessage]) -> int | None:
+    said = (at for at in reversed(range(len(messages))) if isinstance(messages[at], HumanMessage) and messages[at].text)
+    return next(said, None)
 
 
 def _turn(messages: Sequence[AnyMessage]) -> list[Message]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import inspect
 import logging
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Self, TypeVar, cast
 
 from pydantic import ValidationError
@@ -22,14 +22,13 @@ from ..errors import InvalidInput
 from ..memory import Memory
 from ..models import Message
 from ..read.context import Style
-from .chat import part, text_of_reply
+from .chat import part, text_of_reply, with_text
 from .recall import Conversation, engine_of
 
 logger = logging.getLogger(__name__)
 
 C = TypeVar("C")
 
-_INSTRUCTIONS = ("system", "developer")
 _METHODS = ("create", "parse")
 _STREAM = "stream"  # returns a context manager with events
 _CALLED = (("chat", "completions"), ("responses",))
@@ -163,9 +162,15 @@ class Turns:
     max_tokens: int
     style: Style
     observe: bool
+    kept: dict[str, str] = field(default_factory=dict)  # the block of the last turn, by the user's words
 
     async def block(self, turn: Turn) -> str:
-        return (await self.conversation.recall(turn.said, max_tokens=self.max_tokens, style=self.style)).block
+        """Recall for a turn; requests with results of tools keep the block of their turn."""
+        if turn.new or turn.said not in self.kept:
+            found = await self.conversation.recall(turn.said, max_tokens=self.max_tokens, style=self.style)
+            self.kept.clear()
+            self.kept[turn.said] = found.block
+        return self.kept[turn.said]
 
     async def store(self, turn: Turn, answer: str) -> None:
         said = [("user", turn.said)] if turn.new else []
@@ -189,16 +194,19 @@ def turn_of(request: Mapping[str, Any], is_chat: bool) -> Turn:
 
 
 def with_block(request: dict[str, Any], block: str, is_chat: bool) -> dict[str, Any]:
-    """Add recalled memories: in Chat Completions as a system message, in Responses to the instructions."""
-    if not block:
+    """Add recalled memories to the user's last message; all before it stays as it is."""
+    name, kind = ("messages", "text") if is_chat else ("input", "input_text")
+    given = request.get(name)
+    if isinstance(given, str) and block:
+        return {**request, name: with_text(given, block)}
+    messages = list(given) if isinstance(given, (list, tuple)) else []
+    at = next((at for at in reversed(range(len(messages))) if part(messages[at], "role") == "user"), None)
+    if at is None or not block:
         return request
-    if not is_chat:
-        instructions = request.get("instructions")
-        has_text = isinstance(instructions, str) and instructions
-        return {**request, "instructions": f"{instructions}\n\n{block}" if has_text else block}
-    rest = list(request.get("messages") or ())
-    at = next((at for at, one in enumerate(rest) if part(one, "role") not in _INSTRUCTIONS), len(rest))
-    return {**request, "messages": [*rest[:at], {"role": "system", "content": block}, *rest[at:]]}
+    last = messages[at]
+    fields = dict(last) if isinstance(last, Mapping) else {"role": "user"}
+    messages[at] = {**fields, "content": with_text(part(last, "content"), block, kind)}
+    return {**request, name: messages}
 
 
 def _text(reply: Any) -> str:

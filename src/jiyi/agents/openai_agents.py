@@ -24,6 +24,7 @@ from ..memory import Memory
 from ..models import CandidateMemory, MemoryItem
 from ..read.context import Style
 from ..text.fence import strip_context
+from .chat import with_text
 from .recall import Conversation, await_in, engine_of
 from .tools import MemoryTools
 
@@ -251,7 +252,7 @@ def recall(
     style: Style = "sections",
 ) -> Callable[[CallModelData[Any]], Awaitable[ModelInputData]]:
     """Make a filter for `RunConfig(call_model_input_filter=…)` that recalls before each model call. The memories for
-    the user's last message are appended to the instructions of that call only, so they never pile up. Messages of
+    the user's last message are appended to it in that call only, so they never pile up. Messages of
     `session_id` are left out: its history is in the input already."""
     conversation = Conversation(memory=engine_of(memory), user_id=user_id, session_id=session_id)
 
@@ -262,8 +263,10 @@ def recall(
         recalled = await await_in(memory, conversation.recall(said[-1], max_tokens=max_tokens, style=style))
         if not recalled.block:
             return data.model_data
-        instructions = "\n\n".join(filter(None, (data.model_data.instructions, recalled.block)))
-        return replace(data.model_data, instructions=instructions)
+        items: list[Any] = list(data.model_data.input)
+        at = max(at for at, item in enumerate(items) if _message(item)[0] == "user")
+        items[at] = {**items[at], "content": with_text(items[at]["content"], recalled.block, "input_text")}
+        return replace(data.model_data, input=items)
 
     return with_memories
 

@@ -6,6 +6,7 @@ agent = Agent(model, capabilities=[JiyiMemory(memory, user_id="mei")])
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from .. import sync
@@ -20,6 +21,7 @@ try:
     from pydantic_ai import AgentRunResult, FunctionToolset, RunContext, Tool
     from pydantic_ai.capabilities import AbstractCapability
     from pydantic_ai.messages import ModelMessage, ModelRequest, UserPromptPart
+    from pydantic_ai.models import ModelRequestContext
 except ImportError as error:
     raise MissingExtra("pydantic-ai", "pydantic-ai-slim") from error
 
@@ -43,19 +45,30 @@ class JiyiMemory(AbstractCapability[Any]):
         self._offers_tools = tools
         self._observe = observe
         self._max_tokens = max_tokens
+        self._kept: dict[tuple[str | None, str], str] = {}
 
     def get_instructions(self) -> Any:
-        async def recalled(context: RunContext[Any]) -> str:
+        def guide(context: RunContext[Any]) -> str:
+            self._tools.listen(_words(context.prompt) or _last_words(context.messages))
+            return self._tools.system_prompt if self._offers_tools else ""
+
+        return guide
+
+    async def before_model_request(
+        self, ctx: RunContext[Any], request_context: ModelRequestContext
+    ) -> ModelRequestContext:
+        """Add the block to the user's last prompt, in this request only."""
+        said = _words(ctx.prompt) or _last_words(ctx.messages)
+        if (ctx.run_id, said) not in self._kept:
             conversation = self._tools.conversation
-            said = _words(context.prompt) or _last_words(context.messages)
             found = await recall(
                 self._memory, said, **conversation.scope, private=conversation.private, max_tokens=self._max_tokens
             )
-            self._tools.listen(said)
-            guide = self._tools.system_prompt if self._offers_tools else ""
-            return "\n\n".join(filter(None, (guide, found.block)))
-
-        return recalled
+            self._kept = {(ctx.run_id, said): found.block}
+        block = self._kept[ctx.run_id, said]  # requests with results of tools keep the block of their run
+        if not block:
+            return request_context
+        return replace(request_context, messages=_with_block(request_context.messages, block))
 
     def get_toolset(self) -> FunctionToolset[Any] | None:
         return memory_toolset(self._tools) if self._offers_tools else None
@@ -93,3 +106,19 @@ def _last_words(messages: Sequence[ModelMessage]) -> str:
         if said:
             return said[-1]
     return ""
+
+
+def _with_block(messages: Sequence[ModelMessage], block: str) -> list[ModelMessage]:
+    told = list(messages)
+    for at in reversed(range(len(told))):
+        message = told[at]
+        parts = list(message.parts) if isinstance(message, ModelRequest) else []
+        for place in reversed(range(len(parts))):
+            prompt = parts[place]
+            if isinstance(prompt, UserPromptPart):
+                words = prompt.content
+                content = f"{words}\n\n{block}" if isinstance(words, str) else [*words, block]
+                parts[place] = replace(prompt, content=content)
+                told[at] = replace(message, parts=parts)
+                return told
+    return told

@@ -120,7 +120,9 @@ class RecallRequest:
         }
 
     def said_here(self, memory: Hit | MemoryItem) -> bool:
-        """Return True for a message of this session and for a memory derived from one."""
+        """Return True for a message of this session, for a memory derived from one, and for these very words."""
+        if isinstance(memory, Hit) and memory.memory_type == "message" and memory.content.strip() == self.query:
+            return True
         mine = self.session_id is not None and memory.session_id == self.session_id
         return self.skip_session and mine and bool(memory.source_ids)
 

@@ -1,5 +1,5 @@
-"""An AutoGen model context with a memory. Recalled memories are rendered on each `get_messages`, in one system message
-in front, and are never stored among the messages, so they do not pile up. A placeholder with their keys replaces
+"""An AutoGen model context with a memory. Recalled memories are rendered on each `get_messages`, at the end of the last
+user message, and are never stored among the messages, so they do not pile up. A placeholder with their keys replaces
 results of memory tools from earlier turns."""
 
 import logging
@@ -135,11 +135,18 @@ class MemoryContext(ChatCompletionContext, Component[MemoryContextConfig]):
             await self._store_turn()
 
     async def get_messages(self) -> list[LLMMessage]:
-        """Answer open calls of memory tools, and return the messages with the guide and recalled memories in front."""
+        """Answer open calls of memory tools, and return the messages with the guide in front and recalled memories in
+        the last user message."""
         await self._source.get()
         await self._answer_open_calls()
-        front = await self._front()
-        return [*([SystemMessage(content=front)] if front else []), *self._window()]
+        block = await self._block()
+        window = self._window()
+        at = max((at for at, message in enumerate(window) if isinstance(message, UserMessage)), default=None)
+        if block and at is not None:
+            window[at] = _with_block(window[at], block)
+        elif block:
+            window.append(SystemMessage(content=block))
+        return [*([SystemMessage(content=self.tools.system_prompt)] if self._guide else []), *window]
 
     async def clear(self) -> None:
         """Store the last turn and remove all messages; the memory keeps its memories."""
@@ -166,18 +173,17 @@ class MemoryContext(ChatCompletionContext, Component[MemoryContextConfig]):
         """Return the counters of the agent; see `MemoryTools.usage`."""
         return self.tools.usage()
 
-    async def _front(self) -> str:
+    async def _block(self) -> str:
         last = last_of_user(self._messages)
         self.tools.listen(text_of(last) if last else "")
-        parts = [self.tools.system_prompt] if self._guide else []
-        if self._proactive:
-            if self._recalled is None:
-                self._recalled = await self._recall()
-                self.tools.recalled([*map(key_of, self._recalled.standing), *map(key_of, self._recalled.hits)])
-            else:
-                self._recalled = await self._current(self._recalled)
-            parts.append(await self._recalled_text(self._recalled))
-        return "\n".join(filter(None, parts))
+        if not self._proactive:
+            return ""
+        if self._recalled is None:
+            self._recalled = await self._recall()
+            self.tools.recalled([*map(key_of, self._recalled.standing), *map(key_of, self._recalled.hits)])
+        else:
+            self._recalled = await self._current(self._recalled)
+        return await self._recalled_text(self._recalled)
 
     async def _recall(self) -> Recalled:
         last = last_of_user(self._messages)
@@ -346,6 +352,13 @@ def last_of_user(messages: Sequence[LLMMessage]) -> UserMessage | None:
 def text_of(message: UserMessage) -> str:
     content = message.content
     return content if isinstance(content, str) else "\n".join(part for part in content if isinstance(part, str))
+
+
+def _with_block(message: LLMMessage, block: str) -> LLMMessage:
+    content = message.content
+    return message.model_copy(
+        update={"content": [*content, block] if isinstance(content, list) else f"{content}\n\n{block}"}
+    )
 
 
 def _said(message: LLMMessage) -> Message | None:

@@ -7,7 +7,7 @@ from autogen_core import CancellationToken, Component
 from autogen_core.memory import Memory as AutoGenMemory
 from autogen_core.memory import MemoryContent, MemoryMimeType, MemoryQueryResult, UpdateContextResult
 from autogen_core.model_context import ChatCompletionContext
-from autogen_core.models import LLMMessage, SystemMessage, UserMessage
+from autogen_core.models import LLMMessage, SystemMessage
 from pydantic import BaseModel, TypeAdapter
 
 from ...engine import fence_of, runtime
@@ -78,7 +78,7 @@ class JiyiMemory(AutoGenMemory, Component[JiyiMemoryConfig]):
         return MemoryQueryResult(results=[_content(hit, contents[hit.id]) for hit in found.hits if hit.id in contents])
 
     async def update_context(self, model_context: ChatCompletionContext) -> UpdateContextResult:
-        """Put memories for the user's last message in front of the context, in place of the earlier ones."""
+        """Put memories for the user's last message at the end of the context, and take the earlier ones out."""
         messages = _MESSAGES.validate_python((await model_context.save_state())["messages"])
         said = last_of_user(messages)
         await self._source.get()
@@ -107,11 +107,7 @@ class JiyiMemory(AutoGenMemory, Component[JiyiMemoryConfig]):
         fence = await fence_of(await self._source.get())
         block = notes(recalled.hits, self._binding.language or "en", fence, recalled.standing)
         ours = SystemMessage(content=f"{self._heading}\n{block}")
-        last = max((at for at, message in enumerate(rest) if isinstance(message, UserMessage)), default=len(rest))
-        for at in (0, last):  # a buffered context drops a message in front: then put it before the last user message
-            await context.load_state({**state, "messages": _MESSAGES.dump_python([*rest[:at], ours, *rest[at:]])})
-            if any(self._is_ours(message) for message in await context.get_messages()):
-                return
+        await context.load_state({**state, "messages": _MESSAGES.dump_python([*rest, ours])})
 
     @property
     def _heading(self) -> str:

@@ -142,7 +142,7 @@ class SearchBody(ReadBody):
     keyword_search: bool | None = None  # words always count
 
 
-class Named(BaseModel):
+class Named(Body):
     """What clients before 2.0 send with each request: the owner beside the filters, and the version of the API."""
 
     user_id: Name | None = None
@@ -151,14 +151,14 @@ class Named(BaseModel):
     run_id: Name | None = None
     version: Literal["v1", "v2"] | None = None
     enable_graph: Literal[False] | None = None
-    output_format: Literal["v1.0", "v1.1"] | None = None
 
     def with_owner(self, given: Filters) -> Filters:
         own: Filters = {name: value for name in ENTITIES if (value := getattr(self, name)) is not None}
         return {"AND": [given, own]} if own and given else own or given
 
 
-class OldListBody(Named, ListBody):  # type: ignore[misc]  # an older format, too
+class OldListBody(ListBody, Named):
+    output_format: Literal["v1.0", "v1.1"] | None = None  # type: ignore[assignment]
     page: int | None = Field(default=None, ge=1, le=1_000_000)
     page_size: Annotated[int, Field(ge=1, le=1_000)] | None = None
 
@@ -166,7 +166,8 @@ class OldListBody(Named, ListBody):  # type: ignore[misc]  # an older format, to
         return self.with_owner(super().tree())
 
 
-class OldSearchBody(Named, SearchBody):  # type: ignore[misc]  # an older format, too
+class OldSearchBody(SearchBody, Named):
+    output_format: Literal["v1.0", "v1.1"] | None = None  # type: ignore[assignment]
     limit: Annotated[int, Field(ge=1, le=1_000)] | None = None
     filter_memories: bool | None = None
 
@@ -289,7 +290,6 @@ async def search(caller: Reader, body: SearchBody) -> Response:
 
 
 async def _list_old(caller: Caller, body: OldListBody) -> Response:
-    """Return a list, or a page if one was asked for."""
     api, size = _api(caller), body.page_size or 100
     total, found = await api.get_all(body.tree(), page=body.page or 1, page_size=size, categories=body.categories)
     results = body.project(found)
