@@ -15,7 +15,7 @@ from jiyi.llm.client import LLMClient
 from jiyi.settings import LLMSettings
 from jiyi.testing import ScriptedModel, WordEmbedder
 from jiyi.write.llm import self_test
-from test_llm_confidence import ENGLISH, Model, open_at
+from test_llm_confidence import AT, ENGLISH, Model, open_at
 
 TRUE = {
     "en": [("The user's sister plays the cello.", "plays the cello"),
@@ -80,7 +80,8 @@ async def test_doctor_notes_the_outcome_and_one_that_fails_is_verified(
     model.id = "openai:large"
     path.rename(path.with_name("m.db"))
     async with open_at(path.parent, model, verify="auto") as memory:
-        await memory.add({"content": ENGLISH[0]}, user_id="mei")
+        await memory.add({"role": "user", "content": ENGLISH[0], "sent_at": AT}, user_id="mei")
+        await memory.jobs.work()
         [entry] = await memory.keys.audit()
     assert ("verify" in [request.task for request in model.requests]) is not passed
     assert (entry.target, entry.detail) == ("openai:large", f"{10 if passed else 3} of 10")

@@ -221,14 +221,15 @@ async def _ask(episode: MemoryItem, context: Context, flow: Flow) -> tuple[list[
 
 
 def _candidate(draft: Draft) -> CandidateMemory:
-    return CandidateMemory(
-        content=draft.content,
-        memory_type=draft.memory_type,
-        importance=draft.importance,
-        confidence=draft.confidence,
-        tags=tuple(dict.fromkeys((SUMMARY, *draft.tags))),
-        trust=SUMMARY_TRUST,
-        data={name: value for name, value in draft.data.items() if name != "speaker"},
-        occurred_at=draft.occurred_at,
-        valid_to=draft.valid_to,
-    )
+    fields: dict[str, Any] = {
+        "content": draft.content,
+        "memory_type": draft.memory_type,
+        "importance": draft.importance,
+        "confidence": draft.confidence,
+        "tags": tuple(dict.fromkeys((SUMMARY, *draft.tags))),
+        "trust": SUMMARY_TRUST,
+        "data": {name: value for name, value in draft.data.items() if name != "speaker"},
+        "occurred_at": draft.occurred_at,
+        "valid_to": draft.valid_to,
+    }
+    return CandidateMemory(**fields)
