@@ -25,6 +25,7 @@ from jiyi.index.query import Candidates, IndexQuery
 from jiyi.index.relations import find_episodes
 from jiyi.index.search_index import SearchIndex
 from jiyi.index.user_index import UserIndex
+from jiyi.keep.erase import message_parts
 from jiyi.languages.terms import non_overlapping, query_keywords, tokens
 from jiyi.scope import Filter
 from jiyi.settings import load_settings
@@ -239,7 +240,11 @@ def test_an_index_that_is_mostly_dead_says_so() -> None:
 async def gone_at_once(memory: Memory, items: Sequence[MemoryItem]) -> None:
     """In one transaction; nothing was made of them that would have to be told anew."""
     await memory._engine.store.deletions.delete(
-        "mei", [one.id for one in items], with_sources=False, rewrite=lambda *_: []
+        "mei",
+        [one.id for one in items],
+        with_sources=False,
+        rewrite=lambda *_: [],
+        parts=message_parts(memory._engine.rules),
     )
 
 

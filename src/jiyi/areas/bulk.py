@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from .. import validation
 from ..errors import InvalidInput, VersionConflict
-from ..models import Page, with_new_name
+from ..models import Deletion, MemoryItem, MessagePage, Page, Status, with_new_name
 from ..read.hits import as_they_were
-from ..scope import Filter
+from ..scope import Filter, Filters, TimeRange
 
 if TYPE_CHECKING:
     from ..engine import Engine
-    from ..models import Deletion, MemoryItem, MessagePage, Status
-    from ..scope import Changes, Filters, TimeRange
+    from ..scope import Changes
 
 
 class Bulk:

@@ -80,6 +80,8 @@ class Language:
     script: str = ""  # the script whose characters a text must have for `dates` to be tried, or "" for any
     stop_words: frozenset[str] = frozenset()
     first_person: str = NEVER  # I, my, we
+    speaker_alone: str = NEVER  # I, my; not we
+    second_person: str = NEVER  # you, your
     negation: str = NEVER  # not, never
     past_question: str = NEVER  # where did I use to live
     assistant_question: str = NEVER  # which book did you recommend

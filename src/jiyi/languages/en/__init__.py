@@ -13,6 +13,8 @@ ENGLISH = Language(
     name="English",
     stop_words=STOP_WORDS,
     first_person=r"\b(?:I|I['’]\w+|me|my|mine|myself|we|our|ours|us)\b",
+    speaker_alone=r"\b(?:I|I['’]\w+|me|my|mine|myself)\b",
+    second_person=r"\b(?:you|you['’]\w+|yours?|yourself)\b",
     negation=r"\b(?:no|not|never|none|without|un\w{1,20}able)\b|n['’]t\b",
     past_question=(
         r"\b(?:used? to|before|prior to|previous(?:ly)?|former(?:ly)?|earlier|original(?:ly)?|initial(?:ly)?|ago|ever"

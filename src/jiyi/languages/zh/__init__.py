@@ -12,6 +12,8 @@ CHINESE = Language(
     script="han",
     stop_words=STOP_WORDS,
     first_person="我|咱",
+    speaker_alone="我(?!们)",
+    second_person="你|您",
     negation="[不没未无非别]",
     past_question=(
         "以前|之前|先前|此前|原来|原先|原本|从前|过去|曾经|曾[在是有]|当初|当时|那时|最初|起初|一开始|早先|历史|旧(?!金山)|最早|最开始|刚开始|刚[到来](?!的)|本[来來]|原计划"

@@ -19,6 +19,7 @@ from ...text.fence import strip_context
 from ..drafts import Draft, Evidence, Known, Said
 from .refusals import (
     Refused,
+    check_subject,
     check_text,
     cited_messages,
     contains,
@@ -151,6 +152,7 @@ class Proposals:
         where, proof = quoted(proposed.quote, cited, self._transcript)
         cited = (where, *(said for said in cited if said is not where)) if where in cited else (where,)
         teller = teller_of_proposal(proposed, where, cited, self._transcript)
+        check_subject(proposed, cited, self._transcript)
         check_text(proposed.text, own=is_own(where, proof, self._transcript))
         evidence = (proof, *(Evidence(message_id=said.id) for said in cited[1:]))
         if teller is not where:  # a person confirmed what somebody else's words say: the person told it

@@ -8,8 +8,8 @@ from unicodedata import normalize
 
 from ...languages import cue
 from ...languages.terms import tokens
-from ...languages.words import fold_traditional
-from ...roles import is_person, role_kind
+from ...languages.words import fold_traditional, normalise
+from ...roles import USER_SUBJECTS, is_person, role_kind
 from ...text.fence import strip_context
 from ...text_cache import text_cache
 from ..drafts import Evidence, Said
@@ -105,6 +105,16 @@ def teller_of_proposal(proposed: ProposedMemory, where: Said, cited: Sequence[Sa
     if best is None:
         raise Refused("not said by a person")
     return best
+
+
+def check_subject(proposed: ProposedMemory, cited: Sequence[Said], talk: Transcript) -> None:
+    """Raise `Refused` for what another person says of themselves, "I live in Paris", told of the user."""
+    people = [said for said in cited if is_person(said.role)]
+    if not people or any(said.id not in talk.others for said in people):
+        return
+    of_user = proposed.subject is not None and normalise(proposed.subject) in USER_SUBJECTS
+    if of_user and cue("speaker_alone").search(proposed.quote) and not cue("second_person").search(proposed.quote):
+        raise Refused("another person said it of themselves")
 
 
 def _who_spoke_of(text: str, where: Said, talk: Transcript) -> Said | None:
