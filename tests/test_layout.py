@@ -165,7 +165,7 @@ HAN_LITERALS: dict[str, int] = {
     "agents/mcp/tools.py": 2,
     "agents/recall_agent.py": 6,
     "agents/tools/definitions.py": 7,
-    "agents/tools/inputs.py": 11,
+    "agents/tools/inputs.py": 8,
     "cli/demo.py": 5,
     "cli/doctor.py": 5,
     "cli/edit.py": 1,

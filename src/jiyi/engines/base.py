@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from ..languages.words import normalise
 from ..models import to_micros
 from ..roles import subject_text
-from ..store.upkeep.engine_rows import ProjectedMemory
+from ..store.upkeep.engine_memories import ProjectedMemory
 from ..text.passages import COMPRESSED
 
 FOREVER = 2**63 - 1  # for times that never come

@@ -13,7 +13,7 @@ from ..index.words import KEYWORD, weighted
 from ..languages.terms import search_terms, tokens
 from ..models import to_micros
 from ..scope import Filter
-from ..store.upkeep.engine_rows import ProjectedMemory
+from ..store.upkeep.engine_memories import ProjectedMemory
 from .base import FOREVER, digest_of, document_key, identity_of, micros, passage_length, speaker_of, user_key
 from .candidates import WordMatches, WordStatistics
 

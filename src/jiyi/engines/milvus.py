@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from ..errors import EngineError, MissingExtra
 from ..models import to_micros
 from ..scope import Filter
-from ..store.upkeep.engine_rows import ProjectedMemory
+from ..store.upkeep.engine_memories import ProjectedMemory
 from .base import FOREVER, digest_of, document_key, identity_of, micros, user_key
 
 T = TypeVar("T")

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from ..errors import EngineError, MissingExtra
-from ..store.upkeep.engine_rows import ProjectedMemory, ProjectedMessage
+from ..store.upkeep.engine_memories import ProjectedMemory, ProjectedMessage
 from .base import digest_of, document_key, identity_of, user_key
 
 T = TypeVar("T")

@@ -19,7 +19,7 @@ from ..ids import new_id
 from ..models import utc_now
 from ..store.database import chunks
 from ..store.store import Store
-from ..store.upkeep import engine_rows
+from ..store.upkeep import engine_memories
 from ..store.upkeep.engine_rows import EngineUser, users_in
 from .base import Engine
 
@@ -170,7 +170,7 @@ class Outbox:
         done = 0
         for some in chunks(users):
             sizes = await self._store.projections.new_users(self.engine.name, some)
-            rest += [user for user in some if not 0 < sizes.get(user, 0) <= engine_rows.PAGE]
+            rest += [user for user in some if not 0 < sizes.get(user, 0) <= engine_memories.PAGE]
             for group in _groups({user: sizes[user] for user in some if user in sizes and user not in rest}):
                 await self._load_group(group)
                 done += len(group)
@@ -263,7 +263,7 @@ def _groups(sizes: Mapping[str, int]) -> Iterator[list[str]]:
     group: list[str] = []
     number = 0
     for user, size in sizes.items():
-        if group and number + size > engine_rows.PAGE:
+        if group and number + size > engine_memories.PAGE:
             yield group
             group, number = [], 0
         group.append(user)

@@ -15,7 +15,8 @@ from .repositories.overview_rows import LlmUsage, Overviews, Recalls, Statistics
 from .repositories.revisions import Edits, History
 from .secrets import Secrets
 from .upkeep.aged_rows import Maintenance
-from .upkeep.engine_rows import ProjectedMemories, Projections
+from .upkeep.engine_memories import ProjectedMemories
+from .upkeep.engine_rows import Projections
 from .upkeep.file_rows import Files
 from .upkeep.integrity import Checks
 from .upkeep.row_export import Records

@@ -1,34 +1,24 @@
-"""The state of external engines: which changes of each user they have, which user is to be erased, and who feeds them;
-and memories as engines hold them. All rows of a user are written under that user's lock, so an erasure and a feeding
+"""The state of external engines: which changes of each user they have, which user is to be erased, and who feeds them.
+All rows of a user are written under that user's lock, so an erasure and a feeding
 process cannot overtake each other."""
 
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from operator import itemgetter
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-from sqlalchemy import Select, and_, delete, func, insert, or_, select, update
+from sqlalchemy import and_, delete, func, insert, or_, select, update
 from sqlalchemy.orm import Session
 
 from ...ids import MARKS
-from ..database import Repository, chunks, count_changed, from_row, reads, writes
+from ..database import Repository, count_changed, from_row, reads, writes
 from ..schema.tables import (
     SHARED,
     ChangeRow,
-    EmbeddingRow,
     EngineRow,
     EngineUserRow,
-    KeywordRow,
     MemoryRow,
-    MemorySourceRow,
-    MessageRow,
-    TermsRow,
 )
-from ..write_set import StoredMemory
 
 MOST_COUNTED = 200_000  # memories of a user
 
@@ -336,122 +326,3 @@ def is_user(name: str) -> bool:
 
 def users_in(names: Sequence[str]) -> list[str]:
     return sorted(name for name in names if is_user(name))
-
-
-PAGE = 1000
-PARTS = frozenset(("keywords", "vectors", "messages"))  # of a memory, which not every engine stores
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProjectedMessage:
-    """A source message."""
-
-    id: str
-    role: str
-    speaker: str | None
-    text: str
-    sent_at: datetime
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProjectedMemory(StoredMemory):
-    """A memory with everything that an engine may store of it."""
-
-    length: int | None  # in terms; None: it has no index entry yet
-    keywords: tuple[tuple[str, float, str], ...]  # keyword, weight, source
-    vectors: tuple[NDArray[np.float32], ...]  # of the whole, then of its passages; of the model asked for
-    messages: tuple[ProjectedMessage, ...]
-
-    @property
-    def searchable(self) -> bool:
-        """Searches find active memories that have an index entry."""
-        return self.status == "active" and self.length is not None
-
-    @property
-    def user_tags(self) -> tuple[str, ...]:
-        """Normalised tags, by which filters select."""
-        return tuple(keyword for keyword, _, source in self.keywords if source == "user_tag")
-
-
-_OF_MESSAGE = [getattr(MessageRow, name) for name in ProjectedMessage.__dataclass_fields__]
-
-
-class ProjectedMemories(Repository):
-    """Reads memories for external engines."""
-
-    @reads
-    def get(
-        self, session: Session, user_id: str, ids: Sequence[str], model: str, parts: frozenset[str] = PARTS
-    ) -> list[ProjectedMemory]:
-        """Return the memories that exist, with vectors of this model."""
-        found: list[ProjectedMemory] = []
-        for some in chunks(list(dict.fromkeys(ids)), PAGE):
-            found += _projected(session, [user_id], model, parts, some)
-        return found
-
-    @reads
-    def page(
-        self, session: Session, user_id: str, after: str, model: str, parts: frozenset[str] = PARTS
-    ) -> list[ProjectedMemory]:
-        """Return the next memories of a user, in the order of their ids."""
-        mine = select(MemoryRow.id).where(MemoryRow.user_id == user_id, MemoryRow.id > after)
-        ids = session.scalars(mine.order_by(MemoryRow.id).limit(PAGE)).all()
-        return _projected(session, [user_id], model, parts, ids)
-
-    @reads(everybody=True)
-    def of_users(
-        self, session: Session, users: Sequence[str], model: str, parts: frozenset[str]
-    ) -> list[ProjectedMemory]:
-        """Return all memories of users who have few."""
-        return _projected(session, users, model, parts)
-
-
-def _projected(
-    session: Session, users: Sequence[str], model: str, parts: frozenset[str], ids: Sequence[str] | None = None
-) -> list[ProjectedMemory]:
-    """Return memories of users; with `ids`, only those. Parts that are not asked for stay empty."""
-    if ids is not None and not ids:
-        return []
-
-    def rows(user: Any, memory: Any, *columns: Any) -> Select[Any]:
-        mine = select(user, memory, *columns).where(user.in_(users))
-        return mine if ids is None else mine.where(memory.in_(ids))
-
-    keyword, vector, source = KeywordRow, EmbeddingRow, MemorySourceRow
-    statements = {
-        "keywords": rows(keyword.user_id, keyword.memory_id, keyword.keyword, keyword.weight, keyword.source),
-        "vectors": rows(vector.user_id, vector.memory_id, vector.part, vector.vector).where(vector.model == model),
-        "messages": rows(source.user_id, source.memory_id, *_OF_MESSAGE).join(
-            MessageRow, and_(MessageRow.user_id == source.user_id, MessageRow.id == source.message_id)
-        ),
-    }
-    more = {name: _grouped(session.execute(one) if name in parts else ()) for name, one in statements.items()}
-    terms = session.execute(rows(TermsRow.user_id, TermsRow.memory_id, TermsRow.length))
-    lengths = {(user, memory_id): length for user, memory_id, length in terms}
-    mine = select(MemoryRow.__table__).where(MemoryRow.user_id.in_(users)).order_by(MemoryRow.user_id, MemoryRow.id)
-    memories = []
-    for row in session.execute(mine if ids is None else mine.where(MemoryRow.id.in_(ids))):
-        key = (row.user_id, row.id)
-        memories.append(
-            from_row(
-                ProjectedMemory,
-                row,
-                length=lengths.get(key),
-                keywords=tuple(sorted(more["keywords"].get(key, ()))),
-                vectors=tuple(vector for _, vector in sorted(more["vectors"].get(key, ()), key=itemgetter(0))),
-                messages=tuple(_message(message) for message in sorted(more["messages"].get(key, ()))),
-            )
-        )
-    return memories
-
-
-def _message(values: Sequence[Any]) -> ProjectedMessage:
-    return ProjectedMessage(**dict(zip(ProjectedMessage.__dataclass_fields__, values, strict=True)))
-
-
-def _grouped(rows: Iterable[Any]) -> dict[tuple[str, str], list[tuple[Any, ...]]]:
-    """Return rows by user and memory."""
-    found: defaultdict[tuple[str, str], list[tuple[Any, ...]]] = defaultdict(list)
-    for user, memory, *values in rows:
-        found[user, memory].append(tuple(values))
-    return found
