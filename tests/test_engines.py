@@ -204,7 +204,7 @@ async def test_differences_are_found_and_rebuilt(
 async def test_an_interrupted_rebuild_continues(
     path: Path, engine_urls: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("jiyi.store.upkeep.engine_rows.PAGE", 10)
+    monkeypatch.setattr("jiyi.store.upkeep.engine_memories.PAGE", 10)
     async with open_with(path, engine_settings(engine_urls, search=False)) as memory:
         await memory.add([f"note {at}" for at in range(45)], user_id="mei")
         await settled(memory)
@@ -221,7 +221,7 @@ async def test_an_interrupted_rebuild_continues(
         with pytest.raises(EngineError, match="refused"):
             await memory.maintenance.rebuild("mongodb")
         monkeypatch.undo()
-        monkeypatch.setattr("jiyi.store.upkeep.engine_rows.PAGE", 10)
+        monkeypatch.setattr("jiyi.store.upkeep.engine_memories.PAGE", 10)
         before = len(await engine.digests("mei"))
         assert before == 30
         written.clear()
@@ -231,7 +231,7 @@ async def test_an_interrupted_rebuild_continues(
 async def test_users_are_loaded_together(
     path: Path, engine_urls: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("jiyi.store.upkeep.engine_rows.PAGE", 10)
+    monkeypatch.setattr("jiyi.store.upkeep.engine_memories.PAGE", 10)
     monkeypatch.setattr("jiyi.engines.CONFIRM_S", 0.1)
     users = [f"user-{at}" for at in range(7)]
     async with open_with(path, engine_settings(engine_urls, search=False)) as memory:
@@ -316,7 +316,7 @@ async def test_an_engine_at_another_place_or_without_its_documents_is_loaded(
 async def test_an_engine_that_is_emptied_while_it_is_loaded_is_loaded_whole(
     path: Path, engine_urls: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("jiyi.store.upkeep.engine_rows.PAGE", 4)
+    monkeypatch.setattr("jiyi.store.upkeep.engine_memories.PAGE", 4)
     async with open_with(path, engine_settings(engine_urls, search=False)) as memory:
         for user in ("mei", "bo"):
             await memory.add([f"note {at} of {user}" for at in range(4)], user_id=user)
@@ -340,7 +340,7 @@ async def test_after_an_error_only_users_who_may_be_there_are_deleted_first(
     path: Path, engine_urls: dict[str, str], monkeypatch: pytest.MonkeyPatch, taken: bool
 ) -> None:
     """A deletion takes an engine longer than loading a user whom it does not have."""
-    monkeypatch.setattr("jiyi.store.upkeep.engine_rows.PAGE", 4)
+    monkeypatch.setattr("jiyi.store.upkeep.engine_memories.PAGE", 4)
     monkeypatch.setattr("jiyi.engines.outbox.RENEW_S", 0.0)
     async with open_with(path, engine_settings(engine_urls, search=False)) as memory:
         users = [f"user-{at}" for at in range(5)]
