@@ -200,6 +200,28 @@ def test_a_hook_without_its_server_warns_waits_no_more_and_keeps_the_turn(
     assert said == ["我喜欢简短的提交说明", "好的", "测试用 pytest", "记住了"]
 
 
+def test_a_kept_turn_of_a_user_who_was_deleted_meanwhile_is_not_stored(
+    server: Running, stdin: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    exchange = quick.exchange_http
+
+    def hangs(*_: Any) -> Any:
+        raise TimeoutError("timed out")
+
+    monkeypatch.setenv("JIYI_URL", server.url)
+    monkeypatch.setattr(quick, "exchange_http", hangs)
+    for user in ("gone", "stays"):
+        stdin(hook_event_name="Stop", session_id=user, prompt="我住在苏州", last_assistant_message="好的")
+        assert quick.run_quickly(["observe", "--hook", "--user", user])
+    server.do(server.memory.delete_all(user_id="gone"))
+    monkeypatch.setattr(quick, "exchange_http", exchange)
+    monkeypatch.setattr(quick, "AWAY_S", 0.0)
+    stdin(hook_event_name="Stop", session_id="new", prompt="I like quince", last_assistant_message="Noted.")
+    assert quick.run_quickly(["observe", "--hook", "--user", "gone"])
+    assert [text for _, text in texts(server, "gone")] == ["I like quince", "Noted."]
+    assert [text for _, text in texts(server, "stays")] == ["我住在苏州", "好的"]
+
+
 # -- install -----------------------------------------------------------------------------------------------------------
 
 FOREIGN: dict[str, dict[str, str]] = {

@@ -165,8 +165,11 @@ def keep_turn(turn: list[dict[str, str]], scope: dict[str, str], user: str | Non
     """Keep a turn in a file until the server is back; if there are too many, drop the oldest one and say so."""
     if not turn:
         return
-    key = f"{time.time_ns():020d}-{os.getpid()}"
-    kept = {"url": url, "user": user, "key": f"hook-{key}", "body": {"messages": turn, **scope}}
+    now = time.time()
+    key = f"{int(now * 1e9):020d}-{os.getpid()}"
+    at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(now))
+    body = {"messages": [{**message, "sent_at": at} for message in turn], **scope}
+    kept = {"url": url, "user": user, "key": f"hook-{key}", "kept_at": now, "body": body}
     try:
         folder = _state_folder()
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -181,7 +184,8 @@ def keep_turn(turn: list[dict[str, str]], scope: dict[str, str], user: str | Non
 
 
 def send_kept_turns(url: str | None) -> None:
-    """Send the turns that were kept while this server was away, oldest first."""
+    """Send the turns that were kept while this server was away, oldest first, but not those of users who have been
+    deleted since."""
     until = time.monotonic() + ANSWER_S
     for path in sorted(_state_folder().glob("*.turn")):
         try:
@@ -189,7 +193,13 @@ def send_kept_turns(url: str | None) -> None:
         except (OSError, ValueError):
             continue
         if kept["url"] == url and time.monotonic() < until:
-            ask_server("/v1/memories", kept["body"], user=kept["user"], url=url, key=kept["key"])
+            from ..ids import time_of  # only with a turn to send: it loads what the rest can do without
+
+            epoch = ask_server("/v1/epoch", None, user=kept["user"], url=url)["epoch"]
+            erased_at = time_of(epoch)
+            if erased_at is None or erased_at.timestamp() < kept["kept_at"]:
+                body = {**kept["body"], "epoch": epoch}
+                ask_server("/v1/memories", body, user=kept["user"], url=url, key=kept["key"])
             path.unlink(missing_ok=True)
 
 
@@ -197,10 +207,11 @@ def send_kept_turns(url: str | None) -> None:
 
 
 def ask_server(
-    path: str, body: dict[str, Any], *, user: str | None, url: str | None, key: str | None = None
+    path: str, body: dict[str, Any] | None, *, user: str | None, url: str | None, key: str | None = None
 ) -> dict[str, Any]:
-    """Send a request to the server at `url`, or to the one on this machine; raise NoServer if none does it, and
-    ServerAway if it does not answer. With a `key` it is done once, however often it is sent.
+    """Send a request to the server at `url`, or to the one on this machine: without a `body` to read something. Raise
+    NoServer if none does it, and ServerAway if it does not answer. With a `key` it is done once, however often it is
+    sent.
 
     The API key in JIYI_CLIENT__KEY is sent only to a server that was named.
     """
@@ -216,7 +227,8 @@ def ask_server(
     prefix = f"/{base}".rstrip("/")
     exchange = _exchange_https if scheme.lower() == "https" else exchange_http
     try:
-        status, data = exchange(authority, f"{prefix}{path}{query}", json.dumps(body).encode(), headers)
+        sent = None if body is None else json.dumps(body).encode()
+        status, data = exchange(authority, f"{prefix}{path}{query}", sent, headers)
         found = json.loads(data)
     except (OSError, ValueError) as error:
         if url or isinstance(error, TimeoutError):  # a server on this machine that is not there is not missed
@@ -230,15 +242,17 @@ def ask_server(
     return found
 
 
-def exchange_http(authority: str, target: str, body: bytes, headers: dict[str, str]) -> tuple[int, bytes]:
+def exchange_http(authority: str, target: str, body: bytes | None, headers: dict[str, str]) -> tuple[int, bytes]:
     """Send a request over a socket: importing `http.client` would take longer than the rest of the command."""
     host, _, port = authority.rpartition(":") if authority.rpartition(":")[2].isdecimal() else (authority, "", "80")
-    lines = [f"POST {target} HTTP/1.0", f"Content-Length: {len(body)}"]
+    lines = [f"GET {target} HTTP/1.0"]
+    if body is not None:
+        lines = [f"POST {target} HTTP/1.0", f"Content-Length: {len(body)}"]
     lines += [f"{name}: {value}" for name, value in headers.items()]
     until = time.monotonic() + ANSWER_S
     with socket.create_connection((host.strip("[]"), int(port)), timeout=CONNECT_S) as connection:
         connection.settimeout(ANSWER_S)
-        connection.sendall("\r\n".join([*lines, "", ""]).encode("latin-1") + body)
+        connection.sendall("\r\n".join([*lines, "", ""]).encode("latin-1") + (body or b""))
         received = bytearray()
         while (part := connection.recv(65536)) and len(received) < MAX_REPLY:
             received += part
@@ -247,12 +261,12 @@ def exchange_http(authority: str, target: str, body: bytes, headers: dict[str, s
     return int(head.split(b" ", 2)[1]) if b" " in head else 0, data
 
 
-def _exchange_https(authority: str, target: str, body: bytes, headers: dict[str, str]) -> tuple[int, bytes]:
+def _exchange_https(authority: str, target: str, body: bytes | None, headers: dict[str, str]) -> tuple[int, bytes]:
     from http.client import HTTPException, HTTPSConnection
 
     connection = HTTPSConnection(authority, timeout=ANSWER_S)
     try:
-        connection.request("POST", target, body, headers)
+        connection.request("GET" if body is None else "POST", target, body, headers)
         answer = connection.getresponse()
         return answer.status, answer.read(MAX_REPLY)
     except HTTPException as error:

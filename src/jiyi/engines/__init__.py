@@ -58,6 +58,8 @@ class Engines:
         await self.stop()
         for outbox in self.outboxes:
             await outbox.close()
+        if self.search is not None:
+            await self.search.close()
 
     async def catch_up(self) -> None:
         """Bring every engine up to date once; raises the first `EngineError`."""
@@ -140,13 +142,16 @@ def open_engines(store: Store, embedder: Embedder, settings: Settings, meter: Me
         from .milvus import Milvus
         from .reading import EngineSearch
 
-        (vectors,) = [one for one in engines if isinstance(one, Milvus)]
-        (words,) = [one for one in engines if isinstance(one, Elasticsearch)]
+        # Connections of their own: a search may still read a generation that is no longer written.
+        readers = _engines(given, embedder)
+        (vectors,) = [one for one in readers if isinstance(one, Milvus)]
+        (words,) = [one for one in readers if isinstance(one, Elasticsearch)]
         search = EngineSearch(store, vectors, words, embedder.id, given.above, meter)
     return Engines(store=store, outboxes=outboxes, search=search)
 
 
 def _engines(given: EngineSettings, embedder: Embedder) -> list[Engine]:
+    """Return new connections, which are opened when they are first used."""
     found: list[Engine] = []
     if given.milvus_url:
         from .milvus import Milvus

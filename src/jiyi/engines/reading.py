@@ -4,6 +4,7 @@ does everything that is shown: a deleted memory or another user's cannot be retu
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections import defaultdict
 from collections.abc import Sequence
@@ -36,6 +37,11 @@ class EngineSearch:
         self._model = model
         self._above = above
         self._meter = meter
+
+    async def close(self) -> None:
+        for engine in (self._milvus, self._words):
+            with contextlib.suppress(EngineError):
+                await engine.close()
 
     async def _states(self, user_id: str) -> tuple[EngineUser, EngineUser] | None:
         """Return the user's states if both engines can be searched."""
