@@ -15,9 +15,9 @@ from typing import Any, Literal, Union, get_args, get_origin
 from pydantic import BaseModel, SecretStr
 from pydantic.fields import FieldInfo
 
-from jiyi.settings import Settings
+from jiyi.settings import Settings, UserWishes
 
-HostileValue = str | int | float | bool | list[str] | dict[str, dict[str, float]]
+HostileValue = str | int | float | bool | list[str] | dict[str, dict[str, float | str]]
 
 
 def hostile_values() -> Iterator[tuple[str, HostileValue]]:
@@ -45,7 +45,8 @@ def _value(field: FieldInfo) -> HostileValue:
     if get_origin(kind) is tuple:
         return ["evil.example"]
     if get_origin(kind) is dict:
-        return {"fact": {"ttl_days": 0.001}}
+        wishes = get_args(kind)[1] is UserWishes
+        return {"mei": {"instructions": "evil"}} if wishes else {"fact": {"ttl_days": 0.001}}
     raise TypeError(f"no hostile value for a setting of type {kind}: add one here")
 
 

@@ -318,6 +318,7 @@ def test_delete_all_deletes_exactly_that_user() -> None:
 JSON_EXAMPLES: dict[str, Callable[[str], list[str]]] = {
     "add": lambda _: ["x"],
     "search": lambda _: ["x"],
+    "ask": lambda _: ["x"],
     "get": lambda memory_id: [memory_id],
     "list": lambda _: [],
     "update": lambda memory_id: [memory_id, "--content", "y"],
@@ -358,7 +359,8 @@ JSON_EXAMPLES: dict[str, Callable[[str], list[str]]] = {
 
 # They have tests of their own.
 APART = {
-    "context", "demo", "import", "install", "mcp", "migrate-store", "observe", "proxy", "rebuild", "relations", "serve",
+    "ask", "context", "demo", "import", "install", "mcp", "migrate-store", "observe", "proxy", "rebuild", "relations",
+    "serve",
 }  # fmt: skip
 
 

@@ -206,7 +206,7 @@ def test_an_empty_list_is_refused(tmp_path: Path) -> None:
 @given(st.text(max_size=200))
 def test_no_note_breaks_the_reader(text: str) -> None:
     for found in read_note(text, "a.md", "a.md"):
-        assert found.memory.text.strip()
+        assert found.memory.content.strip()
 
 
 @given(
@@ -218,7 +218,7 @@ def test_no_note_breaks_the_reader(text: str) -> None:
 def test_an_observation_is_read_back_as_it_was_written(category: str, text: str, tags: list[str], context: str) -> None:
     written = f"- [{category}] {text}" + "".join(f" #{tag}" for tag in tags) + (f" ({context})" if context else "")
     (found,) = read_note(written, "n.md", "n.md")
-    assert found.memory.text == f"n: {text}"
+    assert found.memory.content == f"n: {text}"
     assert found.memory.tags == tuple(dict.fromkeys([*([] if category == "fact" else [category]), *tags]))
     about = (found.memory.metadata or {})["markdown"]
     assert isinstance(about, dict)
@@ -233,4 +233,4 @@ def test_an_observation_is_read_back_as_it_was_written(category: str, text: str,
 def test_a_note_takes_time_in_proportion_to_its_length(note: str) -> None:
     """Each of these would take an hour if a pattern went back and forth over it."""
     for found in read_note(note, "a.md", "a.md"):
-        assert found.memory.text.startswith("a: ")
+        assert found.memory.content.startswith("a: ")

@@ -137,12 +137,14 @@ async def test_a_lease_that_ran_out_cannot_be_used(place: Place) -> None:
 async def test_jobs_of_one_session_are_done_in_order(place: Place) -> None:
     async with open_with(place, SpelledOut(), in_process=False) as memory:
         for city in ("Rome", "Oslo", "Berlin"):
-            await memory.add([{"content": f"Mei home = {city}"}], user_id="mei", session_id="s", wait=False)
+            await memory.add(
+                [{"role": "user", "content": f"Mei home = {city}"}], user_id="mei", session_id="s", wait=False
+            )
         now = utc_now()
         first = await memory._engine.store.jobs.claim("a", now, now + timedelta(minutes=9))
         assert first is not None
         assert await memory._engine.store.jobs.claim("b", now, now + timedelta(seconds=9)) is None
-        await memory.add([{"content": "Tom home = Rome"}], user_id="tom", session_id="s", wait=False)
+        await memory.add([{"role": "user", "content": "Tom home = Rome"}], user_id="tom", session_id="s", wait=False)
         now = utc_now() + timedelta(seconds=1)
         another = await memory._engine.store.jobs.claim("b", now, now + timedelta(seconds=9))
         assert another is not None and another.user_id == "tom"

@@ -123,4 +123,6 @@ def test_the_examples_are_accepted(server: Running, keys: dict[str, str | None])
                     body = body | {name: "fuzz" if name == "user_id" else ["fuzz"]}
             answer: httpx.Response = web.post(path, json=body)
             names_memories = "memory_ids" in body or any("memory_id" in one for one in body.get("changes", ()))
-            assert answer.is_success or (names_memories and answer.status_code == 404), (path, answer.text)
+            needs_model = path == "/v1/answer" and "llm.model" in answer.text  # and this server has none
+            is_missing = names_memories and answer.status_code == 404
+            assert answer.is_success or is_missing or needs_model, (path, answer.text)

@@ -236,7 +236,8 @@ def explain_arguments(kind: type[T]) -> type[T]:
 
 def accept_old_arguments(kind: type[T]) -> type[T]:
     """Make the verbs of a class accept old names of arguments, and explain wrong ones."""
-    for name, verb in list(vars(kind).items()):
+    verbs = {name: verb for base in reversed(kind.__mro__) for name, verb in vars(base).items()}
+    for name, verb in verbs.items():
         if inspect.iscoroutinefunction(verb) and not name.startswith("_"):
             setattr(kind, name, _explained(verb))
     return kind
