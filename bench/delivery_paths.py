@@ -108,7 +108,8 @@ async def by_memory(memory: Memory, request: str) -> str:
 async def by_filter(memory: Memory, request: str) -> str:
     given = ModelInputData(input=[{"role": "user", "content": request}], instructions="Be kind.")
     data: Any = CallModelData(model_data=given, agent=None, context=None)  # type: ignore[arg-type]
-    return str((await openai_agents.recall(memory, **SAM)(data)).input)
+    shown: Any = (await openai_agents.recall(memory, **SAM)(data)).input
+    return "\n".join(str(item["content"]) for item in shown)
 
 
 @path_of("LangChain tool")
