@@ -62,7 +62,7 @@ def test_ask_shows_the_block_and_the_reasons(browser: Browser, server: Server) -
         block = page.locator(".block")
         expect(block).to_contain_text("I moved to Shenzhen.")
         expect(block).to_contain_text("Please answer in short sentences.")
-        told = server.call("POST", "recall", {"said": "where do I live now?"}, user_id="mei")
+        told = server.call("POST", "recall", {"said": "where do I live now?", "explain": True}, user_id="mei")
         assert block.inner_text() == told["block"]
         expect(page.locator(".view")).to_contain_text(f"{told['tokens']} of 1,000 tokens")
         expect(page.locator("section", has_text="in the block").locator("[data-item]")).to_have_count(len(told["used"]))

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from jiyi import Memory
+from jiyi import InvalidInput, Memory
 
 OWNER = "Zoë%_梅 A-1"
 CANARY = "kanarienvogel"
@@ -112,6 +112,13 @@ async def _exported(memory: Memory, user: str, theirs: Theirs) -> str:
     return (theirs.folder / "mine.jsonl").read_text("utf-8")
 
 
+async def _answered(memory: Memory, user: str, theirs: Theirs) -> Any:
+    try:
+        return await memory.answer("what sings", user_id=user)
+    except InvalidInput as error:  # there is no model to answer
+        return str(error)
+
+
 async def _listed(memory: Memory, user: str, theirs: Theirs) -> list[Any]:
     """List memories, then messages, of the owner's session after a cursor."""
     return [
@@ -137,6 +144,8 @@ BY_NAME: dict[str, Call] = {
     "sessions.record_skill": lambda memory, user, theirs: memory.sessions.record_skill("chess", ["open"], user_id=user),
     "search": lambda memory, user, theirs: memory.search("what sings", user_id=user, session_id=theirs.session_id),
     "context": lambda memory, user, theirs: memory.context("what sings", user_id=user),
+    "recall": lambda memory, user, theirs: memory.recall(user, said="what sings", explain=True),
+    "answer": _answered,
     "list": _listed,
     "messages": _messages,
     "count": lambda memory, user, theirs: memory.count(user_id=user, session_id=theirs.session_id, tags=["bird"]),
@@ -203,6 +212,9 @@ COMMANDS: dict[str, Callable[[Theirs], list[str]]] = {
     "restore": lambda theirs: [theirs.memory_id],
     "undo": lambda theirs: [theirs.memory_id, "--yes"],
     "delete": lambda theirs: [theirs.memory_id, "--yes"],
+    "relations list": lambda theirs: [theirs.memory_id],
+    "relations add": lambda theirs: [theirs.memory_id, theirs.memory_key, "supports"],
+    "relations remove": lambda theirs: [theirs.memory_id, theirs.memory_key],
     "jobs show": lambda theirs: [theirs.job_id],
     "jobs retry": lambda theirs: [theirs.job_id],
     "jobs cancel": lambda theirs: [theirs.job_id],
@@ -216,6 +228,6 @@ COMMANDS: dict[str, Callable[[Theirs], list[str]]] = {
 # Commands that need the real embedder, import files, or run forever; their verbs are tried directly.
 COMMANDS_SKIPPED = {
     *("add", "import", "search", "mcp", "maintain", "export", "synonyms import", "synonyms remove"),
-    *("context", "observe", "proxy"),
+    *("ask", "context", "observe", "proxy"),
     *("workspace init", "workspace sync", "workspace status", "workspace verify", "workspace rebuild"),
 }

@@ -126,7 +126,7 @@ async def renderings(memory: Memory, mark: str, key: str) -> AsyncIterator[tuple
     chat = UnboundedChatCompletionContext()
     await chat.add_message(UserMessage(content=mark, source="user"))
     await JiyiMemory(memory, user_id="mei").update_context(chat)
-    for message in (await chat.get_messages())[:-1]:
+    for message in (await chat.get_messages())[1:]:  # behind the user's own
         yield "AutoGen", str(message.content)
 
 

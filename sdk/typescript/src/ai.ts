@@ -106,8 +106,10 @@ export function memoryMiddleware(jiyi: Jiyi, options: MiddlewareOptions = {}): M
   const report = options.onError ?? ((error: unknown) => console.warn("jiyi:", error));
   const deadline = new Deadline(options.recallTimeoutMs ?? 1_500);
   const turns = new TurnQueue(report);
+  const asked = new WeakMap<Prompt, string>(); // the user's own words, by the prompt with memories
   const observe = (prompt: Prompt, answer: string) => {
-    const said = prompt.at(-1)?.role === "user" ? lastWords(prompt) : ""; // with results of tools it was stored before
+    const own = asked.get(prompt) ?? lastWords(prompt);
+    const said = prompt.at(-1)?.role === "user" ? own : ""; // with results of tools it was stored before
     const turn = [
       ...(said ? [{ role: "user", content: said }] : []),
       ...(answer.trim() ? [{ role: "assistant", content: answer }] : []),
@@ -124,7 +126,10 @@ export function memoryMiddleware(jiyi: Jiyi, options: MiddlewareOptions = {}): M
       try {
         const recall = (signal: AbortSignal) => jiyi.recall(said.slice(0, 8000), { ...scope(options), signal });
         const { block } = await deadline.run(recall, params.abortSignal);
-        return block ? { ...params, prompt: withBlock(params.prompt, block) } : params;
+        if (!block) return params;
+        const prompt = withBlock(params.prompt, block);
+        asked.set(prompt, said);
+        return { ...params, prompt };
       } catch (error) {
         report(error);
         return params;
