@@ -140,7 +140,7 @@ async def by_agent_framework(memory: Memory, request: str) -> str:
     class Scripted(BaseChatClient):  # type: ignore[misc]
         def _inner_get_response(self, *, messages: Any, stream: bool, options: Any, **_: Any) -> Any:
             async def answer() -> ChatResponse:
-                given.append(f"{options.get('instructions')} {[message.text for message in messages]}")
+                given.append("\n".join([str(options.get("instructions")), *(message.text for message in messages)]))
                 return ChatResponse(messages=[ChatMessage(role="assistant", contents=["OK."])])
 
             return answer()
@@ -173,7 +173,7 @@ async def by_agent(memory: Memory, request: str) -> str:
 
     with suppress(NotAnswered):
         await AgentWithMemory(memory, chat, **SAM).run(request)
-    return str(given[0]["content"])
+    return "\n".join(str(message["content"]) for message in given)
 
 
 @path_of("Google ADK")
@@ -187,7 +187,7 @@ async def by_pydantic_ai(memory: Memory, request: str) -> str:
     given: list[str] = []
 
     async def answer(messages: Any, _: Any) -> ModelResponse:
-        given.append(str(messages[-1]))
+        given.append("\n".join(str(part.content) for part in messages[-1].parts))
         return ModelResponse(parts=[TextPart("OK.")])
 
     capability = PydanticMemory(memory, tools=False, observe=False, **SAM)
