@@ -79,7 +79,7 @@ async def by_responses(memory: Memory, requests: Sequence[str]) -> list[str]:
     async with through_proxy(memory, len(requests)) as (client, model):
         for request in requests:
             await client.responses.create(model="m", input=request)
-    return [str(body.get("instructions")) for body in model.requests]
+    return [str(body["input"]) for body in model.requests]
 
 
 # -- the server --------------------------------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ from ..extract import with_dates_of
 from ..index import KeywordRules, index_entry
 from .statement_spans import Span, statement_spans
 
+MAX_DIVIDED = 30_000  # characters of a message that is divided because a part of it has ended: as much as is read
 LEAST_LEFT = 12  # width of a part of a statement that is worth a row
 REPEATED = 0.6  # share of a statement's words in a memory that repeats it
 ECHOED = 0.75  # share of a memory's words in a sentence that repeats it
@@ -41,6 +42,8 @@ def division_at_end(repeated: RepeatedMessage, rules: KeywordRules) -> Division 
     """Return the statements of a row, each by itself, because some memories have ended: their words answer questions
     about the past, and the others questions about the present. None if the row states nothing else."""
     text = blank_context(repeated.message.text)
+    if len(text) > MAX_DIVIDED:
+        return None
     whole = span_of(repeated.by, text)
     over = [*repeated.some, *(one for one in repeated.others if one.memory.valid_to is not None)]
     rests = [span_of(one.by, text) for one in repeated.others if one.memory.data.get(REST_OF)]

@@ -5,6 +5,7 @@ of an assistant. Spans are in order, do not overlap, and together contain every 
 """
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby, pairwise
 
@@ -36,7 +37,7 @@ _RECORD = re.compile(
     rf"{_STAMP}|Traceback \(|\s*(?:at |File \"|\.\.\. )\S|\s*[A-Z]{4, 8}[:\]] "
     r"|.*[{};]\s*$|\s{2,}\S+.*[=(].*|\s*(?:def|class|import|return) |\s*[\w.]+(?:Error|Exception)\b"
 )
-_INNER = re.compile(r"[\"“「『(（\[`][^\"”」』)）\]`\n]{0,200}[\"”」』)）\]`]|\w+://\S+")
+_INNER = re.compile(r"[\"“「『(（\[`][^\"”」』)）\]`\n]{0,200}[\"”」』)）\]`]|(?<!\w)\w{1,40}://\S+")
 _LEADS_IN = (":", "：")
 _ASKS = ("?", "？")
 
@@ -114,12 +115,18 @@ def _clauses(text: str, span: Span) -> Iterator[Span]:
     inner = [found.span() for found in _INNER.finditer(sentence)]
     begin = 0
     for cut in cue("next_thought").finditer(sentence):
-        inside = any(first < cut.end() <= last for first, last in inner)
-        long_enough = width(sentence[begin : cut.start()]) >= MIN_CLAUSE and width(sentence[cut.end() :]) >= MIN_CLAUSE
+        at = bisect_left(inner, (cut.end(), 0)) - 1
+        inside = at >= 0 and cut.end() <= inner[at][1]
+        long_enough = _is_clause(sentence, begin, cut.start()) and _is_clause(sentence, cut.end(), len(sentence))
         if long_enough and not inside:
             yield start + begin, start + cut.start()
             begin = cut.end()
     yield start + begin, end
+
+
+def _is_clause(sentence: str, start: int, end: int) -> bool:
+    """Return True if a part stands alone. A width is at least the number of characters, which costs nothing to know."""
+    return end - start >= MIN_CLAUSE or width(sentence[start:end]) >= MIN_CLAUSE
 
 
 def _with_lists(text: str, parts: Sequence[Span], blocks: Sequence[Span]) -> list[Span]:
@@ -149,7 +156,7 @@ def _with_lists(text: str, parts: Sequence[Span], blocks: Sequence[Span]) -> lis
 def _introduces(text: str, span: Span) -> bool:
     """Return True for a line that ends with a colon, and for a heading: a short line of words without a stop."""
     line = text[slice(*span)].rstrip()
-    is_heading = line[-1].isalnum() and width(line) <= MAX_HEADING and text[span[1] :].startswith("\n")
+    is_heading = line[-1].isalnum() and width(line) <= MAX_HEADING and text.startswith("\n", span[1])
     return is_heading or (line.endswith(_LEADS_IN) and width(line) <= MAX_LEAD_IN)
 
 
