@@ -113,7 +113,7 @@ async def test_the_usage_of_language_models_is_kept_for_thirty_days(path: Path) 
 async def test_a_lease_ends_at_its_moment(path: Path) -> None:
     settings = load_settings(jobs={"in_process": False})
     async with opened(path, settings=settings, extractor=SpelledOut()) as memory:
-        await memory.add([{"content": "Mei home = Rome"}], user_id="mei", session_id="s", wait=False)
+        await memory.add([{"role": "user", "content": "Mei home = Rome"}], user_id="mei", session_id="s", wait=False)
         jobs, begun = memory._engine.store.jobs, utc_now() + DAY
         until = begun + timedelta(minutes=1)
         assert await jobs.claim("a", begun, until) is not None

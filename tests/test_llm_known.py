@@ -85,5 +85,5 @@ async def test_the_model_sees_who_told_a_memory(tmp_path: Path) -> None:
     async with Memory.open(tmp_path / "m.db", llm=model, embedder=WordEmbedder(512)) as memory:
         told = {"content": "I have a red bike.", "name": "Tom (left)", "sent_at": AT}
         await memory.add(told, user_id="mei", session_id="a")
-        await memory.add({"content": "Tom's bike is red, is it?"}, user_id="mei", session_id="b")
+        await memory.add({"role": "user", "content": "Tom's bike is red, is it?"}, user_id="mei", session_id="b")
     assert "[K1] (2026-03-02, Tom left) Tom's bike is red." in model.requests[-1].user
