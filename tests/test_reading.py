@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from jiyi import Memory
-from jiyi.reader import Passage
+from jiyi.reader import Passage, Verdict
 from jiyi.settings import load_settings
 from jiyi.testing import ScriptedReader, WordEmbedder
 
@@ -173,3 +173,43 @@ async def test_quoted_words_end_nothing(path: Path) -> None:
         before = await rows(memory)
         await say(memory, [f"> {NEW}"], at=MAY + timedelta(days=40))
         assert await rows(memory) == before
+
+
+async def test_a_reader_that_fails_while_adding_costs_its_judgement_only(path: Path) -> None:
+    class Failing(ScriptedReader):
+        def changes(self, newer: Passage, older: Sequence[Passage]) -> list[Verdict | None]:
+            raise FileNotFoundError("reader.onnx")
+
+    async with Memory.open(path, embedder=WordEmbedder(512), reader=Failing("-")) as memory:
+        await say(memory, [OLD])
+        said = [{"role": "user", "content": NEW}]
+        receipt = await memory.add(said, user_id="mei", session_id="later")
+        assert any("reader failed (FileNotFoundError)" in problem for problem in receipt.problems)
+        assert await rows(memory) and await rows(memory, NEW)
+
+
+async def test_a_reader_that_answers_for_fewer_texts_costs_its_reading_only(path: Path) -> None:
+    class Short(ScriptedReader):
+        def answers(self, question: str, passages: Sequence[Passage]) -> list[float | None]:
+            return []
+
+        def changes(self, newer: Passage, older: Sequence[Passage]) -> list[Verdict | None]:
+            return []
+
+    async with Memory.open(path, embedder=WordEmbedder(512), reader=Short("-")) as memory:
+        await say(memory, [OLD])
+        receipt = await memory.add([{"role": "user", "content": NEW}], user_id="mei", session_id="later")
+        assert any("reader failed (ValueError)" in problem for problem in receipt.problems)
+        found = await memory.search("a pack", user_id="mei")
+        assert found.hits and any("the reader failed (ValueError)" in problem for problem in found.degraded)
+
+
+@pytest.mark.parametrize("form", ["Look what he wrote:\n> {}", 'Translate this, please: "{}"', "帮我翻译一下：「{}」"])
+async def test_quoted_words_beside_own_ones_end_nothing(path: Path, form: str) -> None:
+    reader = ScriptedReader("-", ends=ENDING)
+    async with Memory.open(path, embedder=WordEmbedder(512), reader=reader) as memory:
+        await say(memory, [OLD])
+        before = await rows(memory)
+        await say(memory, [form.format(NEW)], at=MAY + timedelta(days=40))
+        assert await rows(memory) == before
+        assert all(ENDING[0] not in newer.text for newer, _ in reader.judged)

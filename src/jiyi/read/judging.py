@@ -114,11 +114,11 @@ def judged(
             left -= sum(_tokens(query.text, passage) for _, passage in wanted)
             try:
                 logits = reader.answers(query.text, [passage for _, passage in wanted])
+                read = [(logit, memory) for logit, (memory, _) in zip(logits, wanted, strict=True) if logit is not None]
             except Exception as error:  # of a caller's own class: the hits are there without it
                 logger.warning("the reader failed", exc_info=error)
                 problem = f"hits are ranked without reading them: the reader failed ({type(error).__name__})"
             else:
-                read = [(logit, memory) for logit, (memory, _) in zip(logits, wanted, strict=True) if logit is not None]
                 if read:
                     best, answering = max(read, key=lambda pair: pair[0])
                     inputs = {"reader": best, **inputs}

@@ -196,7 +196,7 @@ async def _derive_addition(
         made = Made(memories=tuple(stateds), problems=(f"extraction failed: {type(error).__name__}: {error}",))
         later = bool(fresh)
     memories, problem = await index(list(verbatims.values()), known, made, context.user_id, at, flow)
-    effects = await end_what_changed(memories, made.effects, context.place, at, flow)
+    effects, unread = await end_what_changed(memories, made.effects, context.place, at, flow)
     memories, effects, met = await merge_repeated(memories, made.repeats, effects, context.place, at, flow)
     memories, effects = await divided(memories, effects, messages, context.place, at, flow)
     done = ReceiptState.EXTRACTED if problem else ReceiptState.INDEXED
@@ -216,7 +216,7 @@ async def _derive_addition(
         actor=actor,
         at=at,
         state=ReceiptState.ACCEPTED if later else done,
-        problems=(*accepted.problems, *made.problems, *([problem] if problem else [])),
+        problems=(*accepted.problems, *made.problems, *([problem] if problem else []), *unread),
         model=flow.embedder.id,
         messages=tuple(message for message in messages if not isinstance(message, StoredMessage)),
         memories=memories,

@@ -1,10 +1,11 @@
-"""What new statements do to stored ones, as the reader judges it: end them, repeat them, or leave them.
+"""End stored statements that new ones make obsolete, as the reader judges it.
 
 A new statement is compared with the few stored ones that are nearest to it by meaning and words. The user's own
 unmarked prose may end anything in the user's store; another speaker's words only what that speaker said."""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .. import threads
+from ..errors import StoreError
 from ..index.query import IndexQuery
 from ..languages.terms import tokens
 from ..models import MemoryItem
@@ -27,7 +29,9 @@ from .supersede import CAN_END
 if TYPE_CHECKING:
     from .add import Flow
 
-ENDS = 0.93  # probability from which on a statement ends; chosen on stories and records that were held out of training
+logger = logging.getLogger(__name__)
+
+ENDS = 0.93  # probability from which on a statement ends; to be chosen anew on held-out records for each reader
 MAX_NEW = 60  # new statements of one call that are judged; more are an import
 MAX_OLDER = 4  # stored statements that each is compared with
 NEAREST = 24  # rows of the index that these are chosen from
@@ -46,12 +50,27 @@ class Ending:
 
 async def end_what_changed(
     memories: Sequence[NewMemory], effects: Effects, place: Scope, at: datetime, flow: Flow
-) -> Effects:
-    """Return the effects with those of the endings that the reader sees in new memories, which have been indexed."""
+) -> tuple[Effects, tuple[str, ...]]:
+    """Return the effects with those of the endings that the reader sees in new memories, which have been indexed. If it
+    fails, nothing more ends, and the problem is returned: what was said is stored anyway."""
     reader = flow.reader
-    news = [] if reader is None else _judged(memories, place)
+    news = [] if reader is None else _judged(memories)
     if reader is None or not news:
-        return effects
+        return effects, ()
+    try:
+        endings = await _endings(reader, news, effects, place, at, flow)
+    except StoreError:
+        raise
+    except Exception as error:  # of a caller's own class
+        logger.warning("the reader failed", exc_info=error)
+        return effects, (f"nothing was ended by reading: the reader failed ({type(error).__name__})",)
+    return (_with_endings(effects, endings, at) if endings else effects), ()
+
+
+async def _endings(
+    reader: Reader, news: Sequence[NewMemory], effects: Effects, place: Scope, at: datetime, flow: Flow
+) -> list[Ending]:
+    """Ask the reader about each new statement and the stored ones nearest to it."""
     taken = {one.id for one in effects.changes}
     best: dict[str, Ending] = {}  # by stored memory, the surest
     for new in news:
@@ -62,11 +81,10 @@ async def end_what_changed(
             surest = best.get(old.id)
             if verdict is not None and verdict.ends >= ENDS and (surest is None or verdict.ends > surest.probability):
                 best[old.id] = Ending(new, old, verdict.ends)
-    endings = [one for one in best.values() if not await edited(one.old, flow.store)]
-    return _with_endings(effects, endings, at) if endings else effects
+    return [one for one in best.values() if not await edited(one.old, flow.store)]
 
 
-def _judged(memories: Sequence[NewMemory], place: Scope) -> list[NewMemory]:
+def _judged(memories: Sequence[NewMemory]) -> list[NewMemory]:
     """Return the new statements of persons: the messages, and what was saved or worded without one that is new."""
     messages = {source.message_id for one in memories if one.memory_type == MESSAGE for source in one.sources}
     news = [
@@ -77,9 +95,14 @@ def _judged(memories: Sequence[NewMemory], place: Scope) -> list[NewMemory]:
         and is_person(one.data.get("role") or USER)
         and (one.memory_type == MESSAGE or one.memory_type in CAN_END)
         and (one.memory_type == MESSAGE or messages.isdisjoint(source.message_id for source in one.sources))
-        and own_words(one.content)
+        and _own_part(one.content)
     ]
     return news if len(news) <= MAX_NEW else []
+
+
+def _own_part(text: str) -> str:
+    """Return a text without what its speaker passes on, such as quotes: only own words end anything."""
+    return " ".join(part for start, end in own_words(text) if (part := text[start:end].strip()))
 
 
 async def _nearest(new: NewMemory, place: Scope, at: datetime, flow: Flow) -> list[MemoryItem]:
@@ -110,7 +133,7 @@ def _may_end(new: NewMemory, old: MemoryItem, place: Scope) -> bool:
 
 def _verdicts(reader: Reader, new: NewMemory, older: Sequence[MemoryItem], place: Scope) -> Sequence[Verdict | None]:
     return reader.changes(
-        _passage(new.content, new.data, place.user_id),
+        _passage(_own_part(new.content), new.data, place.user_id),
         [_passage(one.content, one.data, place.user_id) for one in older],
     )
 

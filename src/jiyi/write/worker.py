@@ -189,7 +189,7 @@ async def run_job(lease: Lease, flow: Flow, *, max_attempts: int, answers: Answe
             messages = await flow.store.messages.get(lease.user_id, left["messages"])
             made = await _made(messages, context, at, flow, lease.attempt, max_attempts)
         memories, problem = await index((), (), made, lease.user_id, at, flow)
-        effects = await end_what_changed(memories, made.effects, context.place, at, flow)
+        effects, unread = await end_what_changed(memories, made.effects, context.place, at, flow)
         memories, effects, same = await merge_repeated(memories, made.repeats, effects, context.place, at, flow)
         memories, effects, met, unjudged = await judge_similar(memories, effects, context.place, at, flow)
         memories, effects = await divided(memories, effects, (), context.place, at, flow)
@@ -203,7 +203,7 @@ async def run_job(lease: Lease, flow: Flow, *, max_attempts: int, answers: Answe
             actor=left["actor"],
             at=at,
             state=ReceiptState.EXTRACTED if problem else ReceiptState.INDEXED,
-            problems=(*made.problems, *([problem] if problem else []), *unjudged),
+            problems=(*made.problems, *([problem] if problem else []), *unread, *unjudged),
             model=flow.embedder.id,
             memories=memories,
             external_ids=made.external_ids,
