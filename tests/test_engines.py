@@ -421,7 +421,13 @@ async def test_documents_are_readable_and_can_be_imported(
     (unit,) = database.memunits.find({"user_id": "mei"})
     assert unit["original_data"][0]["content"] == unit["narrative"] == "I moved to Berlin"
     assert database.event_logs.find_one({"user_id": "bo"})["narrative"] == "Bo went hiking"
-    foreign = {"unit_id": "u-1", "user_id_list": ["lin", "mei"], "summary": "They met", "narrative": "林和梅在上海见面"}
+    foreign = {
+        "unit_id": "u-1",
+        "user_id_list": ["lin", "mei"],
+        "summary": "They met",
+        "narrative": "林和梅在上海见面",
+        "group_id": "trip",
+    }
     database.memunits.insert_one({**foreign, "timestamp": datetime(2026, 3, 2, tzinfo=UTC)})
     client.close()
     copy = shutil.copy(empty_store, tmp_path / "copy.db")
@@ -431,6 +437,7 @@ async def test_documents_are_readable_and_can_be_imported(
             assert (report.format, report.new["memory"]) == ("mongodb", new)
         (met,) = (await memory.list(user_id="lin")).items
         assert (met.content, met.memory_type) == ("林和梅在上海见面", "episode")
+        assert met.group_id == "trip"
         assert met.occurred_at == datetime(2026, 3, 2, tzinfo=UTC)
         (tea,) = (await memory.list(user_id="mei", memory_types=["preference"])).items
         assert tea.tags == ("drink",)

@@ -212,6 +212,7 @@ async def import_memories(
             user_id=owner,
             agent_id=first.agent_id,
             session_id=first.session_id,
+            group_id=first.group_id,
             epoch=epoch_of(owner),
             actor=actor,
         )
@@ -236,7 +237,7 @@ def _check_memories(selected: Selected) -> int:
     for imported in selected.records(ImportedMemory):
         try:
             accept(imported.memory)
-            for name, value in zip(("user_id", "agent_id", "session_id"), imported.owner, strict=True):
+            for name, value in zip(("user_id", "agent_id", "session_id", "group_id"), imported.owner, strict=True):
                 validation.optional_name(name, value)
         except InvalidInput as error:
             raise InvalidInput(imported.place, str(error).removeprefix("what.")) from None
@@ -247,7 +248,7 @@ def _check_memories(selected: Selected) -> int:
 
 
 def _memory_batches(selected: Selected) -> Iterator[list[ImportedMemory]]:
-    """Yield memories of the same user, agent and session, a batch at a time."""
+    """Yield memories of the same user, agent, session and group, a batch at a time."""
     for _, group in groupby(selected.records(ImportedMemory), key=lambda imported: imported.owner):
         batch: list[ImportedMemory] = []
         for imported in group:

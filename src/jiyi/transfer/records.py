@@ -45,10 +45,11 @@ class ImportedMemory:
     user_id: str | None = None
     agent_id: str | None = None
     session_id: str | None = None
+    group_id: str | None = None
 
     @property
-    def owner(self) -> tuple[str | None, str | None, str | None]:
-        return self.user_id, self.agent_id, self.session_id
+    def owner(self) -> tuple[str | None, str | None, str | None, str | None]:
+        return self.user_id, self.agent_id, self.session_id, self.group_id
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

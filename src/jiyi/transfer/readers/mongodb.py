@@ -59,8 +59,6 @@ def read(values: Values, source: Source) -> Iterator[ImportedMemory]:
             continue
         kind = TYPES.get(document.collection or source.stem, document.memory_type or "fact")
         origin: dict[str, JsonValue] = {"id": document.event_id or document.unit_id}
-        if document.group_id is not None:
-            origin["group_id"] = document.group_id
         if document.subject is not None:
             origin["subject"] = document.subject
         owners = (document.user_id,) if document.user_id else document.user_id_list or (None,)
@@ -79,6 +77,7 @@ def read(values: Values, source: Source) -> Iterator[ImportedMemory]:
                 user_id=user_id,
                 agent_id=document.agent_id,
                 session_id=document.session_id,
+                group_id=document.group_id,
             )
 
 
