@@ -201,6 +201,8 @@ def test_the_variables_of_the_design_are_understood(monkeypatch: pytest.MonkeyPa
         "EMBEDDING_BASE_URL": "https://e.example.org/v1",
         "EMBEDDING_API_KEY": "sk-2",
         "EMBEDDING_DIMENSION": "256",
+        "MONGODB_URI": "mongodb://db.example.org/app",
+        "ELASTICSEARCH_HOSTS": "http://a.example.org:9200,http://b.example.org:9200",
     }
     assert set(values) == set(SHARED_VARIABLES)
     for name, value in values.items():
@@ -210,6 +212,32 @@ def test_the_variables_of_the_design_are_understood(monkeypatch: pytest.MonkeyPa
     for variable, (section, name) in SHARED_VARIABLES.items():
         value = getattr(getattr(found, section), name)
         assert str(value.get_secret_value() if isinstance(value, SecretStr) else value) == values[variable]
+
+
+def test_the_place_of_milvus_is_two_variables(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MILVUS_HOST", "vectors")
+    monkeypatch.setenv("MILVUS_PORT", "19531")
+    assert load_settings().engines.milvus_url is None  # in another program they are that program's
+    for port in ("19531", "19530"):
+        with own_program():
+            url = load_settings().engines.milvus_url
+        assert url is not None and url.get_secret_value() == f"http://vectors:{port}"
+        monkeypatch.delenv("MILVUS_PORT", raising=False)
+
+
+def test_variables_in_the_vector_store_section(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "config.json"
+    section = {"host": "${DB_HOST}", "port": 5432, "database": "memory", "user": "mei", "password": "${DB_PASSWORD}"}
+    file.write_text(json.dumps({"memory": {"embedding": {"vector-store": section}}}))
+    monkeypatch.setenv("JIYI_CONFIG", str(file))
+    monkeypatch.setenv("DB_HOST", "db.example")
+    with pytest.raises(SettingsError, match=r"vector-store\.host names an environment variable"):
+        load_settings()
+    with own_program():
+        with pytest.raises(SettingsError, match="DB_PASSWORD is not set"):
+            load_settings()
+        monkeypatch.setenv("DB_PASSWORD", "p@ss")
+        assert load_settings().url == "postgresql://mei:p%40ss@db.example:5432/memory"
 
 
 def test_an_empty_variable_of_another_program_is_no_value(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,7 @@ other systems have names of their own. Environment variables without our prefix.
 
 import json
 import os
+import re
 import stat
 import sys
 import tomllib
@@ -125,7 +126,7 @@ def _vector_store(section: dict[str, Any], where: str) -> dict[str, Any]:
     rest.pop("table", None)
     dimension = rest.pop("dimension", None)
     host, port, user, password, database = (
-        rest.pop(name, None) for name in ("host", "port", "user", "password", "database")
+        _filled(rest.pop(name, None), f"{where}.{name}") for name in ("host", "port", "user", "password", "database")
     )
     if rest:
         raise SettingsError(f"{where}.{min(rest)} is not known")
@@ -136,6 +137,24 @@ def _vector_store(section: dict[str, Any], where: str) -> dict[str, Any]:
     address = f"{login}@{host}" if login else host
     url = f"postgresql://{address}:{port or 5432}/{quote(str(database), safe='')}"
     return {"url": url, "embedding": {} if dimension is None else {"dimension": dimension}}
+
+
+_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+
+
+def _filled(value: Any, where: str) -> Any:
+    """Replace `${NAME}` by environment variables, in a program of Jiyi: elsewhere they are that program's."""
+    if not isinstance(value, str) or not _VARIABLE.search(value):
+        return value
+    if not _is_own_program.get():
+        raise SettingsError(f"{where} names an environment variable, which counts in `jiyi` commands only")
+
+    def filled(found: re.Match[str]) -> str:
+        if found[1] not in os.environ:
+            raise SettingsError(f"{where}: the environment variable {found[1]} is not set")
+        return os.environ[found[1]]
+
+    return _VARIABLE.sub(filled, value)
 
 
 # Variables that other programs use too, and the settings they set. They count in programs of Jiyi only: inside another
@@ -150,6 +169,8 @@ SHARED_VARIABLES: dict[str, tuple[str, str]] = {
     "EMBEDDING_BASE_URL": ("embedding", "base_url"),
     "EMBEDDING_API_KEY": ("embedding", "api_key"),
     "EMBEDDING_DIMENSION": ("embedding", "dimension"),
+    "MONGODB_URI": ("engines", "mongodb_url"),
+    "ELASTICSEARCH_HOSTS": ("engines", "elasticsearch_url"),
 }
 
 _is_own_program: ContextVar[bool] = ContextVar("is_own_program", default=False)
@@ -171,4 +192,7 @@ def shared_values() -> dict[str, dict[str, str]]:
     for variable, (section, name) in SHARED_VARIABLES.items():
         if _is_own_program.get() and os.environ.get(variable):
             found.setdefault(section, {})[name] = os.environ[variable]
+    if _is_own_program.get() and (host := os.environ.get("MILVUS_HOST")):
+        port = os.environ.get("MILVUS_PORT") or "19530"
+        found.setdefault("engines", {})["milvus_url"] = f"{host if '://' in host else f'http://{host}'}:{port}"
     return found
