@@ -40,7 +40,7 @@ from jiyi.errors import EngineError
 from jiyi.languages.terms import tokens
 from jiyi.models import utc_now
 from jiyi.scope import Filter
-from jiyi.settings import Settings, load_settings
+from jiyi.settings import EngineSettings, Settings, load_settings
 from jiyi.testing import WordEmbedder
 
 from . import engine_store
@@ -166,7 +166,10 @@ async def statistics(given: argparse.Namespace) -> None:
                 await answers.fill(memory, one, lambda *_: None)
             users = {answers.user_of(one, store): store for one in sets for store in one.stores}
             names = ("all", *(f"u{at}" for at in range(len(users))))
-            together, *apart = [Elasticsearch(url.get_secret_value(), f"{prefix}-{name}", 20.0) for name in names]
+            together, *apart = [
+                Elasticsearch(EngineSettings(elasticsearch_url=url, prefix=f"{prefix}_{name}", timeout_s=20.0))
+                for name in names
+            ]
             for user, own in zip(users, apart, strict=True):
                 page = await memory._engine.store.projected.page(user, "", memory._engine.embedder.id)
                 while page:

@@ -13,9 +13,10 @@ import pymongo
 import pytest
 from pymilvus import MilvusClient
 
+from engine_proxy import Proxy
 from jiyi.settings import Settings
 from support import contents
-from test_engines import engine_settings, open_with, settled
+from test_engines import engine_settings, engines_of, open_with, settled
 
 TEXTS = ("Mei likes green tea", "我喜欢喝咖啡", "Mei plays the cello", "我住在柏林")
 
@@ -99,3 +100,64 @@ async def test_what_was_removed_or_changed_is_made_anew(
         for text in TEXTS:
             found = await memory.search(text, user_id="mei")
             assert text in contents(found) and not found.degraded
+
+
+@pytest.mark.parametrize("fault", ["hung", "dead", "slow"])
+@pytest.mark.parametrize("engine", ["milvus", "elasticsearch"])
+async def test_searches_do_without_an_engine_that_fails(
+    path: Path, engine_urls: dict[str, str], engine: str, fault: str, monkeypatch: pytest.MonkeyPatch, caplog: Any
+) -> None:
+    """The first search waits a moment for it; each names it, and so do the health check and the metrics. The others
+    do not wait for it."""
+    monkeypatch.setattr("jiyi.engines.breaker.FIRST_PAUSE_S", 600.0)
+    async with Proxy(engine_urls[engine]) as proxy:
+        settings = engine_settings(engine_urls | {engine: proxy.url}, search_timeout_s=0.4, timeout_s=4.0)
+        async with open_with(path, settings) as memory:
+            for text in TEXTS:
+                await memory.add(text, user_id="mei")
+            await settled(memory)
+            found = await memory.search("green tea", user_id="mei")
+            assert set(found.engines) == {"milvus", "elasticsearch"} and not found.degraded
+            await proxy.set(fault)
+            for text in TEXTS:
+                found = await memory.search(text, user_id="mei")
+                assert text in contents(found)
+                assert found.engines == () and len(found.degraded) == 1 and engine in found.degraded[0]
+            health = await memory.health()
+            assert health.ready
+            assert [check.name for check in health.checks if check.problem] == [engine]
+            metrics = await memory.usage.prometheus()
+            assert f'engine_failing{{engine="{engine}"}} 1' in metrics
+            assert f'engine_failures_total{{engine="{engine}"}} 1' in metrics
+            assert f'searches_by_engine_total{{engine="builtin"}} {len(TEXTS)}' in metrics
+            assert len([one for one in caplog.messages if one.startswith(f"searches do without {engine}")]) == 1
+
+            await proxy.set("open")
+            search = engines_of(memory).search
+            assert search is not None
+            while not found.engines:
+                search.breakers[engine]._next_at = 0.0  # the pause is over
+                found = await memory.search("咖啡", user_id="mei")
+            assert set(found.engines) == {"milvus", "elasticsearch"} and not found.degraded
+            assert not [check.name for check in (await memory.health()).checks if check.problem]
+
+
+async def test_an_engine_that_fails_is_logged_once(
+    path: Path, engine_urls: dict[str, str], monkeypatch: pytest.MonkeyPatch, caplog: Any
+) -> None:
+    monkeypatch.setattr("jiyi.engines.outbox.POLL_S", 0.01)
+    async with Proxy(engine_urls["elasticsearch"]) as proxy:
+        await proxy.set("dead")
+        settings = engine_settings({"elasticsearch": proxy.url}, search=False, in_process=True)
+        async with open_with(path, settings) as memory:
+            await memory.add("Mei likes tea", user_id="mei")
+            while not any("is not fed" in one for one in caplog.messages):
+                await asyncio.sleep(0.05)
+            for number in range(5):
+                await memory.add(f"one more {number}", user_id="mei")
+                await asyncio.sleep(0.1)
+            await proxy.set("open")
+            while "elasticsearch is fed again" not in caplog.messages:
+                await asyncio.sleep(0.05)
+            assert len([one for one in caplog.messages if "is not fed" in one]) == 1
+            await settled(memory)

@@ -1,6 +1,7 @@
 """`kill -9` of the engines and of the process that feeds them, 500 times: each engine equals the store at rest.
 
-A process writes for several users and searches; another one feeds Milvus, OpenSearch and FerretDB until it is killed.
+A process writes for several users and searches; another one feeds Milvus, OpenSearch and FerretDB and rebuilds them
+until it is killed; the next one continues an interrupted rebuild.
 Every tenth kill also hits one of the engines, which is then started again. Now and then everything comes to rest and is
 compared: nothing may be missing, extra or different. No search may return a deleted memory or another user's.
 """
@@ -25,7 +26,7 @@ import jiyi.engines
 from jiyi import Memory, NotFound
 from jiyi.engines import outbox
 from jiyi.engines.base import Engine
-from jiyi.errors import EngineError
+from jiyi.errors import EngineError, JiyiError
 from jiyi.settings import Settings, load_settings
 from jiyi.testing import WordEmbedder
 
@@ -46,6 +47,7 @@ MOST_SIGNS = 14  # of writes, until a feeding process is killed; 0: perhaps whil
 FIRST_S, PATIENCE_S = 20.0, 2.0  # for which a sign is waited
 REST_S = 240.0
 LATE_S = 0.3
+REBUILD_EVERY_S = 1.0
 
 
 def settings_of(servers: dict[str, EngineServer]) -> Settings:
@@ -95,14 +97,22 @@ async def _search(memory: Memory, user: str) -> list[str]:
 
 async def feed(folder: Path, settings: Settings, signs: int, too_early: bool) -> None:
     """Feed the engines until killed."""
-    outbox.LEASE_S, outbox.RENEW_S, outbox.POLL_S, outbox.LONGEST_WAIT_S = 0.3, 0.1, 0.02, 0.2
+    _hurry()
     async with opened(folder, settings) as memory:
         engines = memory._engine.engines
         assert engines is not None
         for box in engines.outboxes:
             box.engine = WatchedEngine(box.engine, signs, too_early)
         engines.start()
-        await asyncio.sleep(3600)
+        while True:
+            await asyncio.sleep(random.uniform(0, REBUILD_EVERY_S))
+            with contextlib.suppress(JiyiError):
+                await engines.rebuild(random.choice(list(engines.makers)))
+
+
+def _hurry() -> None:
+    outbox.LEASE_S, outbox.RENEW_S, outbox.POLL_S, outbox.LONGEST_WAIT_S = 0.3, 0.1, 0.02, 0.2
+    outbox.GRACE_S = jiyi.engines.GRACE_S = 0.2
 
 
 class WatchedEngine:
@@ -139,6 +149,7 @@ class WatchedEngine:
 async def look(folder: Path, settings: Settings, told: Path) -> None:
     """Let everything come to rest, compare the engines with the store, and search."""
     problems: list[str] = []
+    _hurry()
     async with opened(folder, settings) as memory:
         engines = memory._engine.engines
         assert engines is not None
@@ -153,7 +164,12 @@ async def look(folder: Path, settings: Settings, told: Path) -> None:
                         problems.append(f"{box.engine.name} does not recover: {error}")
                         break
                     await asyncio.sleep(0.2)
-        reports = await engines.verify()
+        for name in engines.makers:
+            if await memory._engine.store.projections.is_rebuilding(name):
+                await engines.rebuild(name)
+            generation = await memory._engine.store.projections.generation(name)
+            print(f"  {name}: generation {generation}", flush=True)
+        reports = await engines.verify(full=True)
         problems += [str(report) for report in reports if not report.sound or report.behind]
         for user in USERS:
             problems += await _search(memory, user)

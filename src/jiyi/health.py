@@ -60,7 +60,8 @@ class HealthCheck:
         if engines is None:
             return []
         try:
-            return [_optional(one.name, one.trouble) for one in await engines.states()]
+            compared = {name: report.summary for name, report in engines.sampled.items()}
+            return [_optional(one.name, one.trouble, compared.get(one.name)) for one in await engines.states()]
         except JiyiError as error:
             return [_optional("engines", str(error))]
 

@@ -42,7 +42,8 @@ MEASURES: Mapping[str, Measure] = {
     "llm_tokens_total": Measure("Tokens sent to and received from a language model.", ("direction",)),
     "job_seconds": Measure("Duration of completed jobs.", (), SECONDS),
     "jobs_total": Measure("Attempts at jobs by outcome: done, put_off, failed or lost.", ("outcome",)),
-    "engine_failures_total": Measure("Searches that an external engine did not answer.", ("leg",)),
+    "searches_by_engine_total": Measure("Searches by the external engine that answered, or builtin.", ("engine",)),
+    "engine_failures_total": Measure("Requests of searches that an external engine did not answer.", ("engine",)),
     "maintenance_memories_total": Measure(
         "Memories that maintenance expired, compressed, created and reindexed.", ("what",)
     ),

@@ -181,17 +181,37 @@ class EngineSettings(Section):
     """External engines, which follow the change feed: see scaling.md."""
 
     milvus_url: SecretStr | None = Field(
-        default=None, description="Milvus for vectors: `http://USER:PASSWORD@HOST:19530`, or a file for milvus-lite"
+        default=None,
+        description="Milvus for vectors: `http://USER:PASSWORD@HOST:19530`, `https://KEY@HOST` or a file",
     )
     elasticsearch_url: SecretStr | None = Field(
-        default=None, description="OpenSearch or Elasticsearch for words: `http://USER:PASSWORD@HOST:9200`"
+        default=None,
+        description="OpenSearch or Elasticsearch for words: `http://USER:PASSWORD@HOST:9200`; several with commas",
     )
+    elasticsearch_api_key: SecretStr | None = Field(default=None, description="API key, as Elasticsearch encodes it")
+    elasticsearch_bearer: SecretStr | None = Field(default=None, description="bearer token, instead of an API key")
     mongodb_url: SecretStr | None = Field(default=None, description="MongoDB for documents: `mongodb://HOST/DATABASE`")
+    ca_file: Path | None = Field(default=None, description="authorities that sign the servers' certificates")
+    cert_file: Path | None = Field(default=None, description="certificate of this client; for MongoDB with its key")
+    key_file: Path | None = Field(default=None, description="key of that certificate")
+    shards: int = Field(default=1, ge=1, le=1024, description="shards of a new index for words")
+    replicas: int = Field(default=0, ge=0, le=10, description="copies of each shard, and of a new collection")
+    refresh_interval: str = Field(
+        default="1s",
+        pattern=r"^(-1|[0-9]+(ms|s|m))$",
+        description="time until other programs see new words",
+    )
+    content_analyzer: Literal["standard", "cjk"] = Field(
+        default="cjk", description="analyzer of `content`, which other programs search"
+    )
     prefix: str = Field(default="jiyi", pattern=r"^[a-z][a-z0-9_]{0,39}$", description="begins the names of indexes")
     vectors: Literal["builtin", "milvus"] = Field(default="builtin", description="where searches look for vectors")
     words: Literal["builtin", "elasticsearch"] = Field(default="builtin", description="where searches look for words")
     above: int = Field(default=0, ge=0, description="memories above which a user is searched in the engines")
-    timeout_s: float = Field(default=10.0, gt=0, le=20, description="seconds until a request is abandoned")
+    timeout_s: float = Field(default=10.0, gt=0, le=20, description="seconds until a write is abandoned")
+    search_timeout_s: float = Field(
+        default=3.0, gt=0, le=20, description="seconds until a search does without an engine"
+    )
 
 
 class ToolSettings(Section):

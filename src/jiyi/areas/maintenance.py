@@ -170,13 +170,21 @@ class Maintenance:
         )
 
     async def verify_engines(
-        self, *, progress: Callable[[str, int, int], None] | None = None
+        self,
+        *,
+        full: bool = False,
+        repair: bool = False,
+        progress: Callable[[str, int, int], None] | None = None,
     ) -> Sequence[EngineReport]:
-        """Compare the documents of the external engines with the memories, by number and digest."""
-        return tuple(await _engines(self._engine).verify(progress))
+        """Compare the documents of the external engines with the memories: which there are, their digests, and all that
+        is stored of a sample of them, or with `full` of each. `repair` writes what differs anew, and nothing else.
+
+            found = await memory.maintenance.verify_engines(repair=True)
+        """
+        return tuple(await _engines(self._engine).verify(full=full, repair=repair, progress=progress))
 
     async def rebuild(self, engine: str, *, progress: Callable[[str, int, int], None] | None = None) -> EngineReport:
-        """Drop all documents of an external engine and load them anew; an interrupted rebuild is continued.
+        """Load an external engine anew beside its present documents, and switch. An interrupted rebuild is continued.
 
         await memory.maintenance.rebuild("milvus")
         """

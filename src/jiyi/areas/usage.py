@@ -123,7 +123,11 @@ def _lags(engines: Sequence[EngineState]) -> Iterator[Sample]:
     for name, description, values in (
         ("engine_lag", "Changes that an external engine may not have yet.", [one.lag for one in engines]),
         ("engine_erasures", "Users that an external engine has yet to erase.", [one.erasing for one in engines]),
-        ("engine_failing", "1 if the last write to it failed.", [int(one.problem is not None) for one in engines]),
+        (
+            "engine_failing",
+            "1 if its last write or search failed.",
+            [int(one.problem is not None) for one in engines],
+        ),
     ):
         for engine, value in zip(engines, values, strict=True):
             yield Sample(name, description, "gauge", {"engine": engine.name}, value)

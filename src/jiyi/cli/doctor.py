@@ -222,11 +222,14 @@ async def _engines(where: str | None, settings: Settings, embedder: Embedder | N
             await engines.close()
     except JiyiError as error:
         return [Check(State.BROKEN, "engines", hidden(str(error)), "see docs/scaling.md")]
-    for name, problem in problems.items():
+    for name, answer in problems.items():
         state = states.get(name)
         lag = "not fed yet" if state is None else f"up to {state.lag:,} changes behind, {state.loading:,} users to load"
+        problem = answer or (state.problem if state is not None else None)
         if problem is not None:
-            step = "is the server running? Searches use the store meanwhile, and the engine catches up"
+            step = (
+                "is the server running, with room and the right key? Searches use the store, and the engine catches up"
+            )
             found.append(Check(State.DEGRADED, name, f"{hidden(problem)}; {lag}", step))
         elif state is not None and state.erasing:
             step = "run jiyi worker"

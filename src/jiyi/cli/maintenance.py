@@ -51,6 +51,8 @@ TO = "Restore the state at that time."
 To = Annotated[datetime | None, typer.Option("--to", metavar="TIME", parser=opt.parse_time, help=TO)]
 Repair = Annotated[bool, typer.Option("--repair", help="Repair errors.")]
 InEngines = Annotated[bool, typer.Option("--engines", help="Check the external engines instead.")]
+FULL = "With --engines: compare everything that is stored, not of a sample only."
+Full = Annotated[bool, typer.Option("--full", help=FULL)]
 EngineName = Annotated[
     str, typer.Argument(metavar="ENGINE", help="milvus, elasticsearch or mongodb.", show_default=False)
 ]
@@ -199,14 +201,14 @@ def reindex(embeddings: opt.Embeddings = False) -> None:
 
 
 @general(ALL_USERS, STORE, JSON)
-def verify(repair: Repair = False, vectors: Deep = False, engines: InEngines = False) -> None:
+def verify(repair: Repair = False, vectors: Deep = False, engines: InEngines = False, full: Full = False) -> None:
     """Check the search index against the memories.
 
     Examples:
     $ jiyi verify
     $ jiyi verify --repair
     $ jiyi verify --user 林梅 --vectors
-    $ jiyi verify --engines
+    $ jiyi verify --engines --repair
 
     Exit code 1 if errors were found and not repaired. The store stays usable
     meanwhile.
@@ -215,7 +217,10 @@ def verify(repair: Repair = False, vectors: Deep = False, engines: InEngines = F
 
     if engines:
         with progress("verifying") as advance:
-            reports = call(lambda memory, _: memory.maintenance.verify_engines(progress=advance), reads=True)
+            reports = call(
+                lambda memory, _: memory.maintenance.verify_engines(full=full, repair=repair, progress=advance),
+                reads=not repair,
+            )
         show(list(reports), lambda some: "\n".join(map(engine_report, some)))
         raise typer.Exit(0 if all(report.sound for report in reports) else 1)
     with progress("verifying") as advance:
@@ -237,8 +242,9 @@ def rebuild(engine: EngineName) -> None:
     $ jiyi rebuild milvus
     $ jiyi rebuild elasticsearch --store ./记忆.db
 
-    Its documents are dropped first. Searches use the store meanwhile. If it is
-    interrupted, run it again: it continues where it was.
+    It is loaded beside the present documents, compared, and then takes their
+    place; searches and writes go on. If it is interrupted, run it again: it
+    continues where it was.
     """
     from .render import engine_report
 

@@ -171,11 +171,16 @@ def verification(found: VerifyReport) -> str:
 
 def engine_report(found: EngineReport) -> str:
     counts = f"{found.missing:,} missing, {found.extra:,} extra, {found.different:,} different"
-    behind = f"; {counted(found.behind, 'user', 'users')} behind" if found.behind else ""
-    lines = [f"{found.engine}: {counted(found.documents, 'document', 'documents')}, {counts}{behind}"]
+    notes = [
+        f"; {found.hashed:,} compared whole",
+        f"; {found.repaired:,} repaired" if found.repaired else "",
+        f"; {counted(found.foreign, 'document', 'documents')} of other programs" if found.foreign else "",
+        f"; {counted(found.behind, 'user', 'users')} behind" if found.behind else "",
+    ]
+    lines = [f"{found.engine}: {counted(found.documents, 'document', 'documents')}, {counts}{''.join(notes)}"]
     lines += [f"  {plain(example)}" for example in found.examples]
     if not found.sound:
-        lines.append(f"to load it anew: jiyi rebuild {found.engine}")
+        lines.append("to repair them: jiyi verify --engines --repair")
     return "\n".join(lines)
 
 

@@ -43,11 +43,17 @@ class Engine(Protocol):
     async def refresh(self) -> None:
         """Make everything written visible to searches."""
 
-    async def delete_users(self, users: Sequence[str]) -> None:
-        """Delete everything of these users."""
+    async def delete_keys(self, keys: Sequence[str]) -> None:
+        """Delete everything of the users with these keys (`user_key`)."""
 
     async def digests(self, user_id: str) -> Mapping[str, str]:
-        """Return the digests of a user's documents, by memory id."""
+        """Return the digests that a user's documents name, by memory id."""
+
+    async def hashes(self, user_id: str, ids: Sequence[str] | None) -> Mapping[str, str]:
+        """Return digests of what is stored of memories, or of all of a user."""
+
+    async def foreign(self) -> int:
+        """Count the documents that other programs have added."""
 
     async def user_keys(self) -> set[str]:
         """Return the keys of all users who have documents (`user_key`)."""
@@ -56,8 +62,13 @@ class Engine(Protocol):
         """Delete everything of this store."""
 
     async def loaded(self) -> None:
-        """Everything is loaded: prepare for searches, have the names that other programs read point here, and delete
-        earlier generations and what another embedder left."""
+        """Prepare for searches: everything is loaded."""
+
+    async def publish(self) -> None:
+        """Have the names that other programs read point to this generation."""
+
+    async def tidy(self) -> None:
+        """Delete earlier generations and what another embedder left."""
 
     async def close(self) -> None: ...
 

@@ -37,6 +37,7 @@ class Found:
     ids: Sequence[str]  # the best first
     statistics: WordStatistics | None = None
     missing: Sequence[str] = ()  # problems
+    engines: Sequence[str]  # that answered
 
 
 class CandidateIndex(UserIndex):
@@ -76,4 +77,4 @@ async def gather_candidates(store: Store, query: IndexQuery, found: Found) -> Ca
         index.words.learn(sorted(word for word in batch.keywords if word.startswith(wanted)))
     index.words.settle()
     index.link(batch.links)
-    return replace(index.gather(query), missing=tuple(found.missing))
+    return replace(index.gather(query), missing=tuple(found.missing), engines=tuple(found.engines))

@@ -7,13 +7,15 @@ from collections.abc import Awaitable, Iterator, Mapping, Sequence
 from time import monotonic
 from typing import Any, TypeVar
 
-from ..errors import EngineError, MissingExtra
+from ..errors import EngineError, MissingExtra, SettingsError
 from ..index.query import IndexQuery
 from ..index.words import KEYWORD, weighted
 from ..languages.terms import search_terms, tokens
 from ..models import to_micros
 from ..scope import Filter
+from ..settings import EngineSettings
 from ..store.upkeep.engine_memories import ProjectedMemory
+from .addresses import several, without_login
 from .base import FOREVER, digest_of, document_key, identity_of, micros, passage_length, speaker_of, user_key
 from .candidates import WordMatches, WordStatistics
 
@@ -29,30 +31,47 @@ MOST_PEOPLE = 2000
 SYNONYM, PREFIX = 0.7, 0.8
 
 FORMAT = "2"  # of the documents: of another one everything is loaded anew
-INDEX: dict[str, dict[str, Any]] = {
-    "settings": {
-        "number_of_replicas": 0,
-        "refresh_interval": "1s",
-        "analysis": {
-            "tokenizer": {"terms": {"type": "whitespace", "max_token_length": 1000}},
-            "analyzer": {"terms": {"type": "custom", "tokenizer": "terms"}},
+
+
+def index_body(given: EngineSettings) -> dict[str, dict[str, Any]]:
+    """Return the settings and the mapping of an index."""
+    return {
+        "settings": {
+            "number_of_shards": given.shards,
+            "number_of_replicas": given.replicas,
+            "refresh_interval": given.refresh_interval,
+            "analysis": {
+                "tokenizer": {"terms": {"type": "whitespace", "max_token_length": 1000}},
+                "analyzer": {"terms": {"type": "custom", "tokenizer": "terms"}},
+            },
         },
-    },
-    "mappings": {
-        "dynamic": "strict",
-        "_routing": {"required": True},
-        "properties": {
-            **{name: {"type": "keyword"} for name in (*NAMES, "event_id", "user_key", "digest")},
-            **{name: {"type": "keyword"} for name in ("keywords", "tags", "speaker", "subject")},
-            "search_content": {"type": "text", "analyzer": "terms"},
-            "content": {"type": "text", "index": False},
-            "derived": {"type": "boolean"},
-            "trust": {"type": "double"},
-            "length": {"type": "integer"},
-            **{name: {"type": "long"} for name in TIMES},
+        "mappings": {
+            "dynamic": "strict",
+            "_routing": {"required": True},
+            "properties": {
+                **{name: {"type": "keyword"} for name in (*NAMES, "event_id", "user_key", "digest")},
+                **{name: {"type": "keyword"} for name in ("keywords", "tags", "speaker", "subject")},
+                "search_content": {"type": "text", "analyzer": "terms"},
+                "content": {"type": "text", "analyzer": given.content_analyzer},  # for other programs
+                "derived": {"type": "boolean"},
+                "trust": {"type": "double"},
+                "length": {"type": "integer"},
+                **{name: {"type": "long"} for name in TIMES},
+            },
         },
-    },
-}
+    }
+
+
+def _credentials(given: EngineSettings) -> dict[str, Any]:
+    """Return the client's options for keys and certificates."""
+    if given.elasticsearch_api_key and given.elasticsearch_bearer:
+        raise SettingsError("engines: elasticsearch_api_key and elasticsearch_bearer exclude each other")
+    found: dict[str, Any] = {}
+    for scheme, secret in (("ApiKey", given.elasticsearch_api_key), ("Bearer", given.elasticsearch_bearer)):
+        if secret is not None:
+            found["headers"] = {"Authorization": f"{scheme} {secret.get_secret_value()}"}
+    files = {"ca_certs": given.ca_file, "client_cert": given.cert_file, "client_key": given.key_file}
+    return found | {name: str(path) for name, path in files.items() if path is not None}
 
 
 class Elasticsearch:
@@ -61,18 +80,27 @@ class Elasticsearch:
     name = "elasticsearch"
     parts = frozenset(("keywords",))
 
-    def __init__(self, url: str, prefix: str, timeout_s: float) -> None:
+    def __init__(self, given: EngineSettings) -> None:
         try:
             import opensearchpy
         except ImportError as error:
             raise MissingExtra("elasticsearch", "opensearch-py") from error
         logging.getLogger("opensearch").setLevel(logging.ERROR)  # failures are raised, and logged by Jiyi in one line
         self._errors = (opensearchpy.exceptions.OpenSearchException, OSError)
-        self._client = opensearchpy.AsyncOpenSearch(url, timeout=timeout_s, max_retries=0)
-        self._alias = f"{prefix}-memories"  # that other programs read
+        url = "" if given.elasticsearch_url is None else given.elasticsearch_url.get_secret_value()
+        hosts = several("engines.elasticsearch_url", url)
+        self._client = opensearchpy.AsyncOpenSearch(
+            hosts,
+            timeout=given.timeout_s,
+            max_retries=len(hosts) - 1,  # on another host
+            retry_on_timeout=False,
+            **_credentials(given),
+        )
+        self._body = index_body(given)
+        self._alias = f"{given.prefix}-memories"  # that other programs read
         self._generation = 0
         self.use(1)
-        self.identity = identity_of(url.rpartition("@")[2], prefix, FORMAT)
+        self.identity = identity_of(*map(without_login, hosts), given.prefix, given.content_analyzer, FORMAT)
 
     def use(self, generation: int) -> None:
         if generation == self._generation:
@@ -90,7 +118,7 @@ class Elasticsearch:
             raise EngineError(f"elasticsearch: {error}") from error
 
     async def open(self) -> str | None:
-        """Compare the index with `INDEX`; fields that somebody added to it do no harm."""
+        """Compare the index with what `create` makes; fields that somebody added to it do no harm."""
         answer = await self._ask(self._client.indices.get(index=self._index, ignore=404))
         if self._index not in answer:
             return f"the index {self._index} is missing"
@@ -98,12 +126,13 @@ class Elasticsearch:
         if self._write_alias not in there["aliases"]:
             return f"the index {self._index} was made by another program"
         fields = there["mappings"].get("properties", {})
-        changed = sorted(name for name, wanted in INDEX["mappings"]["properties"].items() if fields.get(name) != wanted)
+        wanted = self._body["mappings"]["properties"]
+        changed = sorted(name for name in wanted if fields.get(name) != wanted[name])
         return f"the mapping of {self._index} was changed: {', '.join(changed)}" if changed else None
 
     async def create(self) -> bool:
         await self._ask(self._client.indices.delete(index=self._index, ignore=404))
-        body = {**INDEX, "aliases": {self._write_alias: {}}}
+        body = {**self._body, "aliases": {self._write_alias: {}}}
         await self._ask(self._client.indices.create(index=self._index, body=body))
         return True
 
@@ -131,9 +160,9 @@ class Elasticsearch:
     async def refresh(self) -> None:
         await self._ask(self._client.indices.refresh(index=self._index))
 
-    async def delete_users(self, users: Sequence[str]) -> None:
+    async def delete_keys(self, keys: Sequence[str]) -> None:
         await self.refresh()
-        mine = {"query": {"terms": {"user_key": list(map(user_key, users))}}}
+        mine = {"query": {"terms": {"user_key": list(keys)}}}
         done = await self._ask(
             self._client.delete_by_query(index=self._index, body=mine, refresh=True, conflicts="proceed")
         )
@@ -141,8 +170,18 @@ class Elasticsearch:
             raise EngineError("elasticsearch: some documents were not deleted")
 
     async def digests(self, user_id: str) -> Mapping[str, str]:
-        mine = {"term": {"user_key": user_key(user_id)}}
-        return {hit["event_id"]: hit["digest"] for hit in await self._pages(mine, ["event_id", "digest"])}
+        found = await self._pages(_own(user_id), ["event_id", "digest"])
+        return {source["event_id"]: source.get("digest", "") for source in found}
+
+    async def hashes(self, user_id: str, ids: Sequence[str] | None) -> Mapping[str, str]:
+        some = [] if ids is None else [{"terms": {"event_id": list(ids)}}]
+        found = await self._pages({"bool": {"filter": [_own(user_id), *some]}}, ["*"])
+        return {one["event_id"]: digest_of({name: one[name] for name in one if name != "digest"}) for one in found}
+
+    async def foreign(self) -> int:
+        ours = [{"exists": {"field": name}} for name in ("user_key", "event_id")]
+        query = {"query": {"bool": {"must_not": [{"bool": {"filter": ours}}]}}}
+        return int((await self._ask(self._client.count(index=self._index, body=query)))["count"])
 
     async def user_keys(self) -> set[str]:
         await self.refresh()
@@ -197,7 +236,7 @@ class Elasticsearch:
         found, *counts = await self._all_of([best, *counted], key)
         holders = {name: int(count["hits"]["total"]["value"]) for name, count in zip(wanted, counts, strict=True)}
         return WordMatches(
-            ids=[hit["fields"]["event_id"][0] for hit in found["hits"]["hits"]],
+            ids=[hit["fields"]["event_id"][0] for hit in found["hits"]["hits"] if "fields" in hit],
             statistics=WordStatistics(population=known.population, length=known.length, holders=holders),
         )
 
@@ -250,13 +289,31 @@ class Elasticsearch:
         return sorted(name for name in names if _generation(name, self._alias) >= 0)
 
     async def loaded(self) -> None:
-        older = [name for name in await self._names() if _generation(name, self._alias) < self._generation]
-        actions = [{"remove_index": {"index": name}} for name in older]
-        actions.append({"add": {"index": self._index, "alias": self._alias}})
-        await self._ask(self._client.indices.update_aliases(body={"actions": actions}))
+        """Do nothing: each load was refreshed."""
+
+    async def publish(self) -> None:
+        """Move the alias in one step; an index with its name is of an earlier format."""
+        there = await self._names()
+        moved: list[dict[str, Any]] = [
+            {"remove_index": {"index": name}}
+            if name == self._alias
+            else {"remove": {"index": name, "alias": self._alias, "must_exist": False}}
+            for name in there
+            if name != self._index
+        ]
+        moved.append({"add": {"index": self._index, "alias": self._alias}})
+        await self._ask(self._client.indices.update_aliases(body={"actions": moved}))
+
+    async def tidy(self) -> None:
+        for name in await self._names():
+            if _generation(name, self._alias) < self._generation:
+                await self._ask(self._client.indices.delete(index=name, ignore=404))
 
     async def close(self) -> None:
+        pool = self._client.transport.connection_pool
         await self._client.close()
+        for connection in getattr(pool, "orig_connections", ()):  # it leaves those to hosts that did not answer open
+            await connection.close()
 
     def digest(self, memory: ProjectedMemory) -> str | None:
         return digest_of(_document(memory)) if memory.searchable else None
@@ -266,6 +323,11 @@ def _generation(name: str, alias: str) -> int:
     """Return the generation of an index, 0 for one with the name of the alias, -1 for an index of somebody else."""
     number = name.removeprefix(f"{alias}-")
     return 0 if name == alias else int(number) if number.isdecimal() else -1
+
+
+def _own(user_id: str) -> dict[str, Any]:
+    """Select a user's documents."""
+    return {"bool": {"filter": [{"term": {"user_key": user_key(user_id)}}, {"exists": {"field": "event_id"}}]}}
 
 
 def _insertions(memories: Sequence[ProjectedMemory]) -> Iterator[dict[str, Any]]:

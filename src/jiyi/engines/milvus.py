@@ -7,17 +7,20 @@ part of a filter expression.
 from __future__ import annotations
 
 import asyncio
+import logging
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
-from urllib.parse import unquote, urlsplit, urlunsplit
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import EngineError, MissingExtra
+from ..errors import EngineError, MissingExtra, SettingsError
 from ..models import to_micros
 from ..scope import Filter
+from ..settings import EngineSettings
 from ..store.upkeep.engine_memories import ProjectedMemory
+from .addresses import token_and_address
 from .base import FOREVER, digest_of, document_key, identity_of, micros, user_key
 
 T = TypeVar("T")
@@ -40,25 +43,29 @@ class Milvus:
     name = "milvus"
     parts = frozenset(("keywords", "vectors"))
 
-    def __init__(self, url: str, prefix: str, model: str, timeout_s: float) -> None:
+    def __init__(self, given: EngineSettings, model: str) -> None:
         try:
             import grpc
             import pymilvus
         except ImportError as error:
             raise MissingExtra("milvus", "pymilvus") from error
+        logging.getLogger("pymilvus").setLevel(logging.CRITICAL)  # failures are raised, and logged by Jiyi in one line
         self._pymilvus = pymilvus
         self._errors = (pymilvus.MilvusException, grpc.RpcError, OSError)  # the client lets some of the second through
-        self._url, self._token = _address(url)
-        self.identity = identity_of(self._url, prefix, model, FORMAT)
+        url = "" if given.milvus_url is None else given.milvus_url.get_secret_value()
+        self._token, self._url = token_and_address(url)
+        self._files = _certificates(given)
+        self._replicas = max(given.replicas, 1)
+        self.identity = identity_of(self._url, given.prefix, model, FORMAT)
         self._model = model
-        self._prefix = f"{prefix}_v_"
+        self._prefix = f"{given.prefix}_v_"
         self._of_model = f"{self._prefix}{user_key(model)[:12]}_"  # then the generation
         self._generation = 0
         self.use(1)
-        self._timeout_s = timeout_s
+        self._timeout_s = given.timeout_s
         self._connected: Any = None
         self._unflushed = 0  # entities
-        self._lock = asyncio.Lock()
+        self._connecting: asyncio.Task[Any] | None = None
 
     def use(self, generation: int) -> None:
         if generation == self._generation:
@@ -72,16 +79,24 @@ class Milvus:
     async def _call(self, work: Callable[[Any], T]) -> T:
         """Run calls of the client in a thread; after a failure the next call connects anew."""
         try:
-            async with self._lock:
-                if self._connected is None:
-                    self._connected = await asyncio.to_thread(self._connect)
-            return await asyncio.to_thread(work, self._connected)
+            client = self._connected
+            if client is None:
+                if self._connecting is None:
+                    self._connecting = asyncio.create_task(asyncio.to_thread(self._connect))
+                    self._connecting.add_done_callback(self._connection_made)
+                client = await asyncio.shield(self._connecting)  # goes on if this call has no time left
+            return await asyncio.to_thread(work, client)
         except self._errors as error:
             self._connected = None
             raise EngineError(f"milvus: {_short(error)}") from error
 
+    def _connection_made(self, task: asyncio.Task[Any]) -> None:
+        self._connecting = None
+        if not task.cancelled() and task.exception() is None:
+            self._connected = task.result()
+
     def _connect(self) -> Any:
-        client = self._pymilvus.MilvusClient(uri=self._url, token=self._token, timeout=self._timeout_s)
+        client = self._pymilvus.MilvusClient(uri=self._url, token=self._token, timeout=self._timeout_s, **self._files)
         self._ready = False
         return client
 
@@ -93,7 +108,7 @@ class Milvus:
     def _is_there(self, client: Any) -> bool:
         """Return True if the collection exists; load it, so that it can be searched."""
         if not self._ready and client.has_collection(self._collection, timeout=self._timeout_s):
-            client.load_collection(self._collection, timeout=self._timeout_s)
+            client.load_collection(self._collection, timeout=self._timeout_s, replica_number=self._replicas)
             self._ready = True
         return self._ready
 
@@ -158,8 +173,7 @@ class Milvus:
 
         def delete(client: Any) -> None:
             for some in _chunks(gone):
-                names = ", ".join(f'"{_plain(one)}"' for one in some)
-                where = f'user_key == "{user_key(user_id)}" and memory_id in [{names}]'
+                where = f'user_key == "{user_key(user_id)}" and memory_id in [{_quoted(some)}]'
                 client.delete(self._collection, filter=where, timeout=self._timeout_s)
 
         if gone and not self._awaited:
@@ -189,9 +203,8 @@ class Milvus:
     async def refresh(self) -> None:
         """Do nothing: reads are strongly consistent."""
 
-    async def delete_users(self, users: Sequence[str]) -> None:
-        keys = ", ".join(f'"{user_key(one)}"' for one in users)
-        where = f"user_key in [{keys}]"
+    async def delete_keys(self, keys: Sequence[str]) -> None:
+        where = f"user_key in [{_quoted(keys)}]"
 
         def delete(client: Any) -> None:
             client.delete(self._collection, filter=where, timeout=self._timeout_s)
@@ -207,6 +220,21 @@ class Milvus:
                 found[row["memory_id"]] = "vectors of several versions"
         return found
 
+    async def hashes(self, user_id: str, ids: Sequence[str] | None) -> Mapping[str, str]:
+        """Hash the fields and the vectors of each memory."""
+        where = f'user_key == "{user_key(user_id)}"'
+        fields = ["pk", "memory_id", *NAMES, "tags", "trust", *TIMES, "vector"]
+        parts: defaultdict[str, dict[int, dict[str, Any]]] = defaultdict(dict)
+        for some in [None] if ids is None else _chunks(ids):
+            mine = where if some is None else f"{where} and memory_id in [{_quoted(some)}]"
+            for row in await self._rows(mine, fields):
+                parts[row["memory_id"]][int(row["pk"].rpartition("-")[2])] = row
+        return {memory_id: _stored_digest([rows[part] for part in sorted(rows)]) for memory_id, rows in parts.items()}
+
+    async def foreign(self) -> int:
+        """Return 0: the schema has no room for other documents."""
+        return 0
+
     async def user_keys(self) -> set[str]:
         return {row["user_key"] for row in await self._rows('user_key != ""', ["user_key"])}
 
@@ -214,7 +242,8 @@ class Milvus:
         return [] if self._awaited else await self._call(lambda client: list(self._pages(client, where, fields)))
 
     def _pages(self, client: Any, where: str, fields: list[str]) -> Iterator[dict[str, Any]]:
-        self._is_there(client)
+        if not self._is_there(client):
+            return
         pages = client.query_iterator(
             self._collection, batch_size=PAGE, filter=where, output_fields=fields, timeout=self._timeout_s
         )
@@ -258,17 +287,25 @@ class Milvus:
         await self._call(drop)
 
     async def loaded(self) -> None:
-        """Have the index built of what was loaded, and drop the collections of earlier generations."""
+        """Have the index built of what was loaded."""
 
         def finish(client: Any) -> None:
+            client.flush(self._collection)  # without a limit: it may take minutes
+            self._unflushed = 0
+
+        if self._unflushed >= FLUSH_FROM:
+            await self._call(finish)
+
+    async def publish(self) -> None:
+        """Do nothing: milvus-lite has no aliases."""
+
+    async def tidy(self) -> None:
+        def drop(client: Any) -> None:
             for name in self._collections(client):
                 if not self._is_later(name):
                     client.drop_collection(name, timeout=self._timeout_s)
-            if self._unflushed >= FLUSH_FROM:
-                client.flush(self._collection)  # without a limit: it may take minutes
-            self._unflushed = 0
 
-        await self._call(finish)
+        await self._call(drop)
 
     def _is_later(self, name: str) -> bool:
         """Return True for the collection of this generation or of a later one, of this model."""
@@ -276,6 +313,8 @@ class Milvus:
         return number.isdecimal() and int(number) >= self._generation
 
     async def close(self) -> None:
+        if self._connecting is not None:
+            await asyncio.wait([self._connecting])
         if self._connected is not None:
             await asyncio.to_thread(self._connected.close)
             self._connected = None
@@ -294,6 +333,16 @@ class Milvus:
         return [
             {**values, "pk": f"{key}-{part}", "vector": vector.tolist()} for part, vector in enumerate(memory.vectors)
         ]
+
+
+def _certificates(given: EngineSettings) -> dict[str, str]:
+    """Return the client's options for certificates: it reads its own one only together with the authorities."""
+    if given.cert_file is None:
+        return {} if given.ca_file is None else {"server_pem_path": str(given.ca_file)}
+    if given.ca_file is None:
+        raise SettingsError("engines.cert_file: a certificate for Milvus needs engines.ca_file too")
+    key = given.key_file or given.cert_file
+    return {"ca_pem_path": str(given.ca_file), "client_pem_path": str(given.cert_file), "client_key_path": str(key)}
 
 
 def _short(error: Exception) -> str:
@@ -315,6 +364,13 @@ def _values(memory: ProjectedMemory) -> dict[str, Any]:
         "trust": memory.trust,
         **{name: micros(getattr(memory, name)) for name in TIMES},
     }
+
+
+def _stored_digest(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Hash what is stored of a memory, as `digest_of` hashes what should be."""
+    fields = [{name: row[name] for name in (*NAMES, "trust", *TIMES)} | {"tags": list(row["tags"])} for row in rows]
+    vectors = [np.asarray(row["vector"], np.float32) for row in rows]
+    return digest_of(fields[0], vectors) if all(one == fields[0] for one in fields) else "entities of several versions"
 
 
 def expression(where: Filter) -> str:
@@ -361,18 +417,9 @@ def _hash(value: str | None) -> str:
     return "-" if value is None else user_key(value)
 
 
-def _plain(memory_id: str) -> str:
-    """Refuse an id that could end a string in an expression."""
-    if '"' in memory_id or "\\" in memory_id:
-        raise EngineError(f"milvus: the id {memory_id!r} contains a quote")
-    return memory_id
-
-
-def _address(url: str) -> tuple[str, str]:
-    """Split an address into one without credentials and a token."""
-    parts = urlsplit(url)
-    if not parts.scheme.startswith("http"):
-        return url, ""
-    host = parts.netloc.rpartition("@")[2]
-    token = f"{unquote(parts.username or '')}:{unquote(parts.password or '')}" if parts.username else ""
-    return urlunsplit((parts.scheme, host, parts.path, "", "")), token
+def _quoted(ids: Sequence[str]) -> str:
+    """Return ids for an expression; refuse one that could end a string in it."""
+    for one in ids:
+        if '"' in one or "\\" in one:
+            raise EngineError(f"milvus: the id {one!r} contains a quote")
+    return ", ".join(f'"{one}"' for one in ids)

@@ -5,13 +5,17 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
+from pydantic import SecretStr
+
 from ..errors import EngineError, MissingExtra
+from ..settings import EngineSettings
 from ..store.upkeep.engine_memories import ProjectedMemory, ProjectedMessage
+from .addresses import without_login
 from .base import digest_of, document_key, identity_of, user_key
 
 T = TypeVar("T")
@@ -27,6 +31,7 @@ COLLECTIONS = {
 OTHERS = "semantic_memories"
 KEY = "user_key_1"  # an index by it: a collection without one was not made by `create`
 ALL = (*COLLECTIONS.values(), OTHERS)
+OURS = {"event_id": {"$exists": True}}  # other programs may have documents in these collections
 
 
 class MongoDB:
@@ -35,18 +40,21 @@ class MongoDB:
     name = "mongodb"
     parts = frozenset(("keywords", "messages"))
 
-    def __init__(self, url: str, prefix: str, timeout_s: float) -> None:
+    def __init__(self, given: EngineSettings) -> None:
         try:
             import pymongo
         except ImportError as error:
             raise MissingExtra("mongodb", "pymongo") from error
         self._replace, self._failure = pymongo.ReplaceOne, pymongo.errors.PyMongoError
-        limit = int(timeout_s * 1000)
-        self._client: Any = pymongo.AsyncMongoClient(
-            url, serverSelectionTimeoutMS=limit, socketTimeoutMS=limit, connectTimeoutMS=limit
-        )
-        self._database = self._client.get_default_database(prefix)
-        self.identity = identity_of(url.rpartition("@")[2], prefix)
+        url = "" if given.mongodb_url is None else given.mongodb_url.get_secret_value()
+        limit = int(given.timeout_s * 1000)
+        files = {"tlsCAFile": given.ca_file, "tlsCertificateKeyFile": given.cert_file}
+        limits = ("serverSelectionTimeoutMS", "socketTimeoutMS", "connectTimeoutMS")
+        options: dict[str, Any] = dict.fromkeys(limits, limit)
+        options |= {name: str(path) for name, path in files.items() if path is not None and _is_encrypted(url)}
+        self._client: Any = pymongo.AsyncMongoClient(url, **options)
+        self._database = self._client.get_default_database(given.prefix)
+        self.identity = identity_of(without_login(url), given.prefix)
 
     async def _ask(self, work: Awaitable[T]) -> T:
         try:
@@ -95,20 +103,35 @@ class MongoDB:
     async def refresh(self) -> None:
         """Do nothing: writes are visible at once."""
 
-    async def delete_users(self, users: Sequence[str]) -> None:
+    async def delete_keys(self, keys: Sequence[str]) -> None:
         for name in ALL:
-            await self._ask(self._database[name].delete_many({"user_key": {"$in": list(map(user_key, users))}}))
+            await self._ask(self._database[name].delete_many({"user_key": {"$in": list(keys)}}))
 
     async def digests(self, user_id: str) -> Mapping[str, str]:
+        return await self._by_id({"user_key": user_key(user_id), **OURS}, ["event_id", "digest"], _named_digest)
+
+    async def hashes(self, user_id: str, ids: Sequence[str] | None) -> Mapping[str, str]:
+        mine: dict[str, Any] = {"user_key": user_key(user_id), **OURS}
+        if ids is not None:
+            mine["event_id"] = {"$in": list(ids)}
+        return await self._by_id(mine, [], _stored_digest)
+
+    async def _by_id(
+        self, where: Mapping[str, Any], fields: list[str], digest: Callable[[Mapping[str, Any]], str]
+    ) -> dict[str, str]:
         found: dict[str, str] = {}
         for name in ALL:
-            for document in await self._all(name, {"user_key": user_key(user_id)}, ["event_id", "digest"]):
+            for document in await self._all(name, where, fields):
                 twice = document["event_id"] in found
-                found[document["event_id"]] = "in two collections" if twice else document["digest"]
+                found[document["event_id"]] = "in two collections" if twice else digest(document)
         return found
 
+    async def foreign(self) -> int:
+        theirs = {"$or": [{field: {"$exists": False}} for field in ("user_key", "event_id")]}
+        return sum([await self._ask(self._database[name].count_documents(theirs)) for name in ALL])
+
     async def user_keys(self) -> set[str]:
-        return {key for name in ALL for key in await self._ask(self._database[name].distinct("user_key"))}
+        return {key for name in ALL for key in await self._ask(self._database[name].distinct("user_key")) if key}
 
     async def _all(self, name: str, where: Mapping[str, Any], fields: list[str]) -> list[dict[str, Any]]:
         return await self._ask(self._database[name].find(where, dict.fromkeys(fields, 1) or None).to_list())
@@ -120,6 +143,12 @@ class MongoDB:
     async def loaded(self) -> None:
         """Do nothing: there are no vectors."""
 
+    async def publish(self) -> None:
+        """Do nothing: documents are replaced in place."""
+
+    async def tidy(self) -> None:
+        """Do nothing: documents are replaced in place."""
+
     async def close(self) -> None:
         await self._client.close()
 
@@ -127,9 +156,22 @@ class MongoDB:
         return digest_of(_document(memory))
 
 
+def _is_encrypted(url: str) -> bool:
+    """Return True if the driver encrypts connections to an address: certificates are for these only."""
+    return url.startswith("mongodb+srv:") or "tls=true" in url or "ssl=true" in url
+
+
+def _named_digest(document: Mapping[str, Any]) -> str:
+    return str(document.get("digest", ""))
+
+
+def _stored_digest(document: Mapping[str, Any]) -> str:
+    return digest_of({name: value for name, value in document.items() if name != "digest"})
+
+
 async def fetch(url: str, path: Path, timeout_s: float = 20.0) -> int:
     """Write the documents of all collections to a file, one JSON object per line; return their number."""
-    source = MongoDB(url, "jiyi", timeout_s)
+    source = MongoDB(EngineSettings(mongodb_url=SecretStr(url), timeout_s=timeout_s))
     number = 0
     try:
         with path.open("w", encoding="utf-8") as file:

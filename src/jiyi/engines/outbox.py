@@ -20,13 +20,14 @@ from ..models import utc_now
 from ..store.database import chunks
 from ..store.store import Store
 from ..store.upkeep import engine_memories
-from ..store.upkeep.engine_rows import EngineUser, users_in
-from .base import Engine
+from ..store.upkeep.engine_rows import EngineUser, rebuilding, users_in
+from .base import Engine, user_key
 
 LEASE_S = 30.0  # longer than any request to an engine may take
 RENEW_S = 10.0
 BATCH = 1000  # changes
 POLL_S = 1.0
+GRACE_S = 5.0  # for searches that have begun in an earlier generation
 CHECK_S = 15.0  # in which a removed or changed index is noticed
 LONGEST_WAIT_S = 30.0
 
@@ -35,16 +36,18 @@ logger = logging.getLogger(__name__)
 
 
 class Lost(Exception):
-    """Another process feeds the engine now, or the user was erased meanwhile."""
+    """Another process feeds the engine now."""
 
 
 class Outbox:
     """Feeds one engine. Of several processes, one does it at a time."""
 
-    def __init__(self, store: Store, engine: Engine, model: str) -> None:
+    def __init__(self, store: Store, engine: Engine, model: str, *, rebuilds: bool = False) -> None:
         self._store = store
         self.engine = engine
         self.model = model
+        self.name = rebuilding(engine.name) if rebuilds else engine.name  # of its row in the store
+        self._rebuilds = rebuilds  # loads the next generation beside the one that is searched
         self._owner = f"{socket.gethostname()[:24]}:{os.getpid()}:{new_id()[-8:]}"
         self._renew_at = utc_now()
         self._seen: int | None = None
@@ -54,31 +57,32 @@ class Outbox:
         self._check_at = 0.0  # when the engine is asked again whether all of it is there
         self._empty = False  # the engine had nothing when this process opened it, and only this process has written
         self._generation = 0
+        self._tidy_at: float | None = None  # when earlier generations may be deleted
         self._begun: set[str] = set()  # users of whom something may be there although no state says so
 
     def wake(self) -> None:
         """Look for changes now."""
         self._wake.set()
 
-    def renew(self) -> None:
-        """Load everything anew, after a reset."""
-        self._seen, self._well = None, False
-
     async def run(self) -> None:
-        """Follow the change feed until cancelled."""
+        """Follow the change feed until cancelled. Failures are logged once, until it works again."""
         failures = 0
         while True:
             self._wake.clear()
-            pause = POLL_S
             try:
                 await self.step()
-                failures = 0
-            except (JiyiError, Lost) as error:
+            except JiyiError as error:
+                if not failures:
+                    logger.warning("%s is not fed, and tried again until it is: %s", self.engine.name, error)
                 failures += 1
-                pause = min(POLL_S * 2.0 ** min(failures - 1, 10), LONGEST_WAIT_S)
-                logger.warning("%s is fed again in %.0f s: %s", self.engine.name, pause, error)
+                # New changes do not make it try earlier.
+                await asyncio.sleep(min(POLL_S * 2.0 ** min(failures - 1, 10), LONGEST_WAIT_S))
+                continue
+            if failures:
+                logger.warning("%s is fed again", self.engine.name)
+                failures = 0
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(pause):  # not wait_for, which in Python 3.11 can miss a cancellation
+                async with asyncio.timeout(POLL_S):  # not wait_for, which in Python 3.11 can miss a cancellation
                     await self._wake.wait()
 
     async def close(self) -> None:
@@ -86,13 +90,13 @@ class Outbox:
         if self._registered:
             self._seen = None
             with contextlib.suppress(JiyiError):
-                await self._store.projections.release(self.engine.name, self._owner)
+                await self._store.projections.release(self.name, self._owner)
         with contextlib.suppress(JiyiError):
             await self.engine.close()
 
     async def step(self, progress: Progress | None = None) -> bool:
         """Bring every user up to date; return False if another process is at it."""
-        name = self.engine.name
+        name = self.name
         if not self._registered:
             await self._store.projections.register(name, self.engine.identity)
             self._registered = True
@@ -110,23 +114,44 @@ class Outbox:
             for at, user_id in enumerate(rest, len(users) - len(rest) + 1):
                 await self._sync(user_id)
                 if progress is not None:
-                    progress(f"loading {name}", at, len(users))
+                    progress(f"loading {self.engine.name}", at, len(users))
             if not self._well:
                 await self.engine.loaded()
+                if not self._rebuilds:
+                    await self.engine.publish()
+            await self._tidy()
             if tip != seen or not self._well:
-                await self._store.projections.note(name, self._owner, seen=tip)
+                if not await self._store.projections.note(name, self._owner, seen=tip):
+                    raise Lost
                 self._seen, self._well = tip, True
+        except Lost:
+            self.look_again()
+            return False
         except EngineError as error:
             self._well = False
             await self._store.projections.note(name, self._owner, problem=str(error))
+            self.look_again()  # it may be a generation that another process has deleted
             raise
         return True
+
+    def look_again(self) -> None:
+        """Look up who feeds the engine, and which generation, before anything else is written."""
+        self._seen = None
+
+    async def _tidy(self) -> None:
+        """Delete earlier generations, when no search can be under way in them any more."""
+        if self._tidy_at is not None and monotonic() >= self._tidy_at and not self._rebuilds:
+            await self.engine.tidy()
+            self._tidy_at = None
 
     async def _check(self) -> None:
         """Load everything anew if the engine has not what was created there."""
         problem = await self.engine.open()
         if problem is not None:
-            generation, was_loaded = await self._store.projections.reset(self.engine.name, problem)
+            done = await self._store.projections.reset(self.name, self._owner, problem)
+            if done is None:
+                raise Lost
+            generation, was_loaded = done
             if was_loaded:
                 logger.warning("%s: %s; everything is loaded anew", self.engine.name, problem)
             self._well = False
@@ -135,13 +160,32 @@ class Outbox:
             self._begun.clear()
         self._check_at = monotonic() + CHECK_S
 
+    @property
+    def owner(self) -> str:
+        """The name under which this process feeds the engine."""
+        return self._owner
+
+    @property
+    def is_feeding(self) -> bool:
+        """Return True if this process feeds the engine."""
+        return self._seen is not None
+
     async def problem(self) -> str | None:
-        """Return what is missing or was changed in the engine, or None."""
-        if not self._registered:
-            self._use(await self._store.projections.generation(self.engine.name))
-        return await self.engine.open() if self._generation else None
+        """Return what is missing or was changed in the engine, or None. Before it has any memory, nothing is."""
+        if self._seen is None:
+            self._use(await self._store.projections.generation(self.name))
+        if not self._generation or (problem := await self.engine.open()) is None:
+            return None
+        return problem if await self._store.projections.has_memories(self.name) else None
+
+    async def open(self) -> None:
+        """Connect to read; raise `EngineError` if something is missing or was changed."""
+        if (problem := await self.problem()) is not None:
+            raise EngineError(f"{self.engine.name}: {problem}")
 
     def _use(self, generation: int) -> None:
+        if generation != self._generation:
+            self._tidy_at = monotonic() + (GRACE_S if self._generation else 0.0)
         self._generation = generation
         self.engine.use(generation)
 
@@ -156,7 +200,7 @@ class Outbox:
         if self._seen is not None and now < self._renew_at:
             return True
         until = now + timedelta(seconds=LEASE_S)
-        self._seen, alone, generation = await self._store.projections.claim(self.engine.name, self._owner, now, until)
+        self._seen, alone, generation = await self._store.projections.claim(self.name, self._owner, now, until)
         if generation != self._generation:  # another process has loaded everything anew
             self._use(generation)
             self._well = False
@@ -169,7 +213,7 @@ class Outbox:
         rest: list[str] = []
         done = 0
         for some in chunks(users):
-            sizes = await self._store.projections.new_users(self.engine.name, some)
+            sizes = await self._store.projections.new_users(self.name, some)
             rest += [user for user in some if not 0 < sizes.get(user, 0) <= engine_memories.PAGE]
             for group in _groups({user: sizes[user] for user in some if user in sizes and user not in rest}):
                 await self._load_group(group)
@@ -181,17 +225,17 @@ class Outbox:
     async def _load_group(self, users: Sequence[str]) -> None:
         """Load users anew. Changes since then are applied in the next step."""
         if not await self._claim():
-            raise Lost(f"another process feeds {self.engine.name}")
+            raise Lost
         tips = await self._store.projections.tips(users)
         if not self._empty or not self._begun.isdisjoint(users):
-            await self.engine.delete_users(users)
+            await self.engine.delete_keys(list(map(user_key, users)))
         self._begun.update(users)
         memories = await self._store.projected.of_users(users, self.model, self.engine.parts)
         await self.engine.load(memories)
         await self.engine.refresh()
         numbers = Counter(memory.user_id for memory in memories)
         states = [
-            EngineUser(user_id=user, engine=self.engine.name, applied=tips.get(user, 0), memories=numbers[user])
+            EngineUser(user_id=user, engine=self.name, applied=tips.get(user, 0), memories=numbers[user])
             for user in users
         ]
         lost = await self._store.projections.begin(self._owner, states)
@@ -203,10 +247,10 @@ class Outbox:
         """Bring one user up to date."""
         while True:
             if not await self._claim():
-                raise Lost(f"another process feeds {self.engine.name}")
-            state = (await self._store.projections.user(user_id)).get(self.engine.name)
+                raise Lost
+            state = (await self._store.projections.user(user_id)).get(self.name)
             if state is None:
-                before, state = None, EngineUser(user_id=user_id, engine=self.engine.name)
+                before, state = None, EngineUser(user_id=user_id, engine=self.name)
             else:
                 before = state
             if state.erase:
@@ -222,12 +266,14 @@ class Outbox:
 
     async def _lost(self, user_id: str) -> None:
         """Have the user loaded anew: what was just written may be older than what another process has written."""
-        await self._store.projections.reload(self.engine.name, user_id)
-        self._seen, self._empty = None, False  # the lease is looked up again
+        if await self._store.projections.generation(self.name) == self._generation:  # else it was written elsewhere
+            await self._store.projections.reload(self.name, user_id)
+        self._empty = False
+        self.look_again()
 
     async def _erase(self, state: EngineUser) -> tuple[EngineUser | None, bool]:
         """Remove a user; one who has come back since is then loaded."""
-        await self.engine.delete_users([state.user_id])
+        await self.engine.delete_keys([user_key(state.user_id)])
         back = await self._store.projections.tip(state.user_id)
         return (replace(state, erase=False), True) if back else (None, False)
 
@@ -235,7 +281,7 @@ class Outbox:
         """Write the next page of a user's memories. Changes since the first page are applied after the last one."""
         if state.loaded_id is None:
             if before is not None or not self._empty or state.user_id in self._begun:
-                await self.engine.delete_users([state.user_id])
+                await self.engine.delete_keys([user_key(state.user_id)])
             self._begun.add(state.user_id)
             state = replace(state, load_from=await self._store.projections.tip(state.user_id), loaded_id="")
         page = await self._store.projected.page(state.user_id, state.loaded_id or "", self.model, self.engine.parts)

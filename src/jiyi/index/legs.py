@@ -106,8 +106,9 @@ class VectorLeg(Protocol):
 class Engines(Protocol):
     """External engines that search the memories of some users."""
 
-    async def gather(self, query: IndexQuery) -> Candidates | None:
-        """Return the candidates of a query with their scores, or None if the user is searched in RAM."""
+    async def gather(self, query: IndexQuery) -> Candidates | tuple[str, ...]:
+        """Return the candidates of a query with their scores; if the user is searched in RAM, the failures that are the
+        reason, or nothing."""
 
     async def people(self, user_id: str) -> frozenset[str] | None:
         """Return the speakers in a user's memories, or None if the user is searched in RAM."""

@@ -121,6 +121,7 @@ class Candidates:
     evidence: Callable[[NDArray[np.intp]], Evidence]  # for the candidates at these positions
     unembedded: int = 0  # memories in scope without a vector of the query's model
     missing: tuple[str, ...] = ()  # what external engines could not search, and why
+    engines: tuple[str, ...] = ()  # external engines that they are from; none: found in this process
 
     def __len__(self) -> int:
         return len(self.ids)

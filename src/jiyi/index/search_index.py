@@ -56,11 +56,18 @@ class SearchIndex:
         self._locks = [asyncio.Lock() for _ in range(64)]
 
     async def gather(self, query: IndexQuery) -> Candidates:
-        user_id = query.filter.user_id
         if query.filter.metadata:
             query = replace(query, ids=await self._store.memories.ids(query.filter))
-        if self._engines is not None and (found := await self._engines.gather(query)) is not None:
-            return found
+        failures: tuple[str, ...] = ()
+        if self._engines is not None:
+            found = await self._engines.gather(query)
+            if isinstance(found, Candidates):
+                return found
+            failures = found
+        return replace(await self._gather_in_ram(query), missing=failures)
+
+    async def _gather_in_ram(self, query: IndexQuery) -> Candidates:
+        user_id = query.filter.user_id
         async with self._locks[hash(user_id) % len(self._locks)]:
             dimension = 0 if query.vector is None else len(query.vector)
             index = self._users.get(user_id)

@@ -229,7 +229,8 @@ class Hit(Value):
 
 class SearchResult(Value):
     """Result of a search. `searched == 0`: nothing is stored in this scope. `searched > 0` without hits: nothing
-    matched. `degraded`: parts of the search that failed, and why."""
+    matched. `degraded`: parts of the search that failed, and why. `engines`: external engines that answered it; none:
+    the memories in this process."""
 
     query: str
     hits: tuple[Hit, ...]
@@ -238,6 +239,7 @@ class SearchResult(Value):
     search_strategy_used: SearchMode
     expanded_keywords: tuple[str, ...]
     degraded: tuple[str, ...] = ()
+    engines: tuple[str, ...] = ()
 
     def __iter__(self) -> Iterator[Hit]:  # type: ignore[override]
         return iter(self.hits)

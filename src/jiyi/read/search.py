@@ -87,6 +87,7 @@ class Found:
     total: int
     searched: int
     degraded: list[str]
+    engines: tuple[str, ...]
 
 
 class Searcher:
@@ -197,6 +198,7 @@ class Searcher:
             search_strategy_used=query.mode,
             expanded_keywords=expanded_keywords(query, found.index_query.synonyms),
             degraded=tuple(dict.fromkeys(found.degraded)),
+            engines=found.engines,
         )
 
     async def _found(self, query: Query, snapshot: SearchSnapshot) -> Found:
@@ -215,6 +217,8 @@ class Searcher:
         )
         candidates = await self._index.gather(index_query)
         degraded.extend(candidates.missing)
+        for engine in candidates.engines or ("builtin",):
+            self._meter.count("searches_by_engine_total", engine)
         await _report_unembedded(query, candidates, store, embedder, degraded)
         if self.reader is not None and told is None and is_question(query):
             return await self._read(self.reader, query, index_query, candidates, degraded)
@@ -247,7 +251,7 @@ class Searcher:
         if more:
             best = sorted((one for one in best if one.score >= query.min_score), key=lambda one: -one.score)
             total = len(best) if query.min_score else total
-        return Found(index_query, best, found, total, len(candidates), degraded)
+        return Found(index_query, best, found, total, len(candidates), degraded, candidates.engines)
 
     async def _read(
         self, reader: Reader, query: Query, index_query: IndexQuery, candidates: Candidates, degraded: list[str]
@@ -262,7 +266,7 @@ class Searcher:
         if problem is not None:
             degraded.append(problem)
         hits = [hit for hit in hits if hit.score >= query.min_score]
-        return Found(index_query, hits, found, len(hits), len(candidates), degraded)
+        return Found(index_query, hits, found, len(hits), len(candidates), degraded, candidates.engines)
 
     async def most_used(self, where: Filter, limit: int) -> list[MemoryItem]:
         """Return the most used memories. Recalls are not in the change feed, so the order may be an hour old; contents

@@ -106,10 +106,53 @@ class Projections(Repository):
         """Return the generation that an engine has, 0 if it was never fed."""
         return generation_in(_model_of(session, engine) or "")
 
+    @reads(everybody=True)
+    def has_memories(self, session: Session, engine: str) -> bool:
+        """Return True if an engine has memories of any user."""
+        some = select(EngineUserRow.user_id).where(EngineUserRow.engine == engine, EngineUserRow.memories > 0)
+        return session.scalar(some.limit(1)) is not None
+
     @writes(locks=[SHARED])
-    def reset(self, session: Session, engine: str, problem: str | None = None) -> tuple[int, bool]:
-        """Load all users anew into the next generation; return its number, and whether any user was loaded. `problem`
-        says what became of this one; it is shown until everything is loaded."""
+    def begin_rebuild(self, session: Session, engine: str) -> None:
+        """Add a row for the next generation beside the present one, or keep that of an interrupted rebuild."""
+        identity, number = _parts(_model_of(session, engine))
+        new = rebuilding(engine)
+        new_identity, new_number = _parts(_model_of(session, new))
+        if new_identity == identity and new_number > number:
+            return
+        _remove(session, new)
+        session.execute(insert(EngineRow), [{"name": new, "model": model_of(identity, number + 1), "seen": 0}])
+
+    @reads(everybody=True)
+    def is_rebuilding(self, session: Session, engine: str, free_at: datetime | None = None) -> bool:
+        """Return True if a rebuild was begun and not finished; with `free_at`, if no process was at it at that time."""
+        lease = select(EngineRow.leased_until).where(EngineRow.name == rebuilding(engine))
+        row = session.execute(lease).first()
+        return row is not None and (free_at is None or row.leased_until is None or row.leased_until < free_at)
+
+    @writes(locks=[SHARED])
+    def switch(self, session: Session, engine: str, owner: str) -> bool:
+        """Put the next generation in the place of the present one, if this process still loads it. Whoever feeds the
+        present one loses the right to it: what it is writing now counts for nothing."""
+        new = rebuilding(engine)
+        row = session.execute(
+            select(EngineRow.model, EngineRow.seen).where(EngineRow.name == new, EngineRow.owner == owner)
+        )
+        if (loaded := row.first()) is None:
+            return False
+        session.execute(delete(EngineUserRow).where(EngineUserRow.engine == engine))
+        session.execute(update(EngineUserRow).where(EngineUserRow.engine == new).values(engine=engine))
+        session.execute(delete(EngineRow).where(EngineRow.name == new))
+        values = {"model": loaded.model, "seen": loaded.seen, "owner": owner, "leased_until": None, "problem": None}
+        session.execute(update(EngineRow).where(EngineRow.name == engine).values(**values))
+        return True
+
+    @writes(locks=[SHARED])
+    def reset(self, session: Session, engine: str, owner: str, problem: str) -> tuple[int, bool] | None:
+        """Have all users loaded anew into the next generation; return its number, and whether any user was loaded, or
+        None if another process feeds the engine by now. `problem` is shown until everything is loaded."""
+        if _owner_of(session, engine) != owner:
+            return None
         loaded = select(EngineUserRow.user_id).where(EngineUserRow.engine == engine, EngineUserRow.erase.is_(False))
         was_loaded = session.scalar(loaded.limit(1)) is not None
         _reset(session, engine, identity_in(_model_of(session, engine) or ""))
@@ -144,11 +187,11 @@ class Projections(Repository):
     @writes(locks=())
     def note(
         self, session: Session, engine: str, owner: str, *, seen: int | None = None, problem: str | None = None
-    ) -> None:
-        """Store the position and the problem of the process that feeds an engine."""
+    ) -> bool:
+        """Store the position and the problem of the process that feeds an engine; return False if it is another one."""
         values: dict[str, Any] = {"problem": problem} | ({} if seen is None else {"seen": seen})
         mine = and_(EngineRow.name == engine, EngineRow.owner == owner)
-        session.execute(update(EngineRow).where(mine).values(**values))
+        return bool(count_changed(session, update(EngineRow).where(mine).values(**values)))
 
     @reads(everybody=True)
     def states(self, session: Session) -> list[EngineState]:
@@ -306,8 +349,25 @@ def generation_in(model: str) -> int:
     return int(model.partition(".")[2] or 0)
 
 
+def _parts(model: str | None) -> tuple[str, int]:
+    return identity_in(model or ""), generation_in(model or "")
+
+
+def rebuilding(engine: str) -> str:
+    """Return the name of the row of an engine's next generation."""
+    return f"{engine}+"
+
+
+def _remove(session: Session, engine: str) -> None:
+    session.execute(delete(EngineUserRow).where(EngineUserRow.engine == engine))
+    session.execute(delete(EngineRow).where(EngineRow.name == engine))
+
+
 def _reset(session: Session, engine: str, identity: str) -> None:
-    number = generation_in(_model_of(session, engine) or "") + 1
+    """Have everything loaded anew, into a generation after all that were begun."""
+    models = [_model_of(session, name) for name in (engine, rebuilding(engine))]
+    number = max(generation_in(model or "") for model in models) + 1
+    _remove(session, rebuilding(engine))
     values = {"seen": 0, "model": model_of(identity, number)}
     session.execute(update(EngineRow).where(EngineRow.name == engine).values(**values))
     mine = EngineUserRow.engine == engine
