@@ -489,6 +489,28 @@ async def test_a_deleted_canary_is_in_no_engine(path: Path, engine_urls: dict[st
         assert "likes tea" in await everything(settings, engine_urls)
 
 
+@pytest.mark.parametrize("said", ["I moved to Berlin. My locker code is 7Q4Z.", "我搬到了柏林。我的储物柜密码是7Q4Z。"])
+async def test_deleted_words_leave_the_documents_of_the_same_message(
+    path: Path, engine_urls: dict[str, str], said: str, quick_confirmation: None
+) -> None:
+    """MongoDB has the messages beside each memory that was made of them."""
+    settings = engine_settings({"mongodb": engine_urls["mongodb"]}, search=False)
+    settings = settings.model_copy(update={"extraction": load_settings().extraction})
+    async with open_with(path, settings) as memory:
+        await memory.add([{"role": "user", "content": said}], user_id="mei", session_id="s1")
+        await settled(memory)
+        for item in (await memory.list(user_id="mei")).items:
+            if "7Q4Z" in item.content:
+                await memory.delete(item.id, user_id="mei")
+        (report,) = await memory.maintenance.verify_engines(full=True)
+        assert (report.missing, report.extra, report.different) == (0, 0, 0)
+        await settled(memory)
+        with pymongo.MongoClient[Any](settings.engines.mongodb_url.get_secret_value()) as client:
+            database = client.get_default_database()
+            documents = [one for name in database.list_collection_names() for one in database[name].find()]
+        assert documents and "7Q4Z" not in str(documents)
+
+
 async def everything(settings: Settings, urls: dict[str, str]) -> str:
     """Return all documents in OpenSearch and MongoDB as text."""
     import opensearchpy

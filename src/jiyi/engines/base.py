@@ -37,6 +37,9 @@ class Engine(Protocol):
     async def write(self, user_id: str, memories: Sequence[ProjectedMemory], deleted: Sequence[str]) -> None:
         """Insert or replace memories of a user, and delete others by id."""
 
+    async def siblings(self, user_id: str, ids: Sequence[str]) -> Sequence[str]:
+        """Return the other memories whose documents have texts of the same messages: a deletion changes these too."""
+
     async def load(self, memories: Sequence[ProjectedMemory]) -> None:
         """Insert memories of any users whose documents were deleted before."""
 

@@ -146,6 +146,10 @@ class Elasticsearch:
             ]
         )
 
+    async def siblings(self, user_id: str, ids: Sequence[str]) -> Sequence[str]:
+        """Return nothing: no texts of messages are stored."""
+        return ()
+
     async def load(self, memories: Sequence[ProjectedMemory]) -> None:
         await self._bulk(list(_insertions(memories)))
 

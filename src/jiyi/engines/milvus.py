@@ -180,6 +180,10 @@ class Milvus:
             await self._call(delete)
         await self.load(memories)
 
+    async def siblings(self, user_id: str, ids: Sequence[str]) -> Sequence[str]:
+        """Return nothing: no texts of messages are stored."""
+        return ()
+
     async def load(self, memories: Sequence[ProjectedMemory]) -> None:
         embedded = [memory for memory in memories if memory.searchable and memory.vectors]
 

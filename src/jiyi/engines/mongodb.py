@@ -79,16 +79,30 @@ class MongoDB:
         there = set(await self._ask(self._database.list_collection_names())) & set(ALL)
         for name in ALL:
             await self._ask(self._database[name].create_index([("user_key", 1)], name=KEY))
+            await self._ask(self._database[name].create_index([("user_key", 1), ("memunit_id_list", 1)]))
         return not there
 
     async def write(self, user_id: str, memories: Sequence[ProjectedMemory], deleted: Sequence[str]) -> None:
-        """Replace documents. The type of a changed memory may be another one, so it is removed elsewhere."""
+        """Replace documents. The type of a changed memory may be another one, so it is removed elsewhere. Deletions
+        come last: if this is repeated, `siblings` needs what was to be deleted."""
+        await self.load(memories)
         for name in ALL:
             elsewhere = [one.id for one in memories if one.version > 1 and collection_of(one) != name]
             keys = [document_key(user_id, one) for one in (*deleted, *elsewhere)]
             if keys:
                 await self._ask(self._database[name].delete_many({"_id": {"$in": keys}}))
-        await self.load(memories)
+
+    async def siblings(self, user_id: str, ids: Sequence[str]) -> Sequence[str]:
+        messages: set[str] = set()
+        for name in ALL:
+            own = {"_id": {"$in": [document_key(user_id, one) for one in ids]}}
+            for document in await self._all(name, own, ["memunit_id_list"]):
+                messages.update(document["memunit_id_list"])
+        found: set[str] = set()
+        for name in ALL if messages else ():
+            same = {"user_key": user_key(user_id), "memunit_id_list": {"$in": sorted(messages)}}
+            found.update(document["event_id"] for document in await self._all(name, same, ["event_id"]))
+        return sorted(found.difference(ids))
 
     async def load(self, memories: Sequence[ProjectedMemory]) -> None:
         by_collection: defaultdict[str, list[Any]] = defaultdict(list)

@@ -299,7 +299,12 @@ class Outbox:
         ids = list(dict.fromkeys(memory_id for _, memory_id in changes if memory_id))
         memories = await self._store.projected.get(state.user_id, ids, self.model, self.engine.parts)
         there = {memory.id for memory in memories}
-        await self.engine.write(state.user_id, memories, [one for one in ids if one not in there])
+        deleted = [one for one in ids if one not in there]
+        if changed := [*deleted, *(memory.id for memory in memories if memory.version > 1)]:
+            siblings = await self.engine.siblings(state.user_id, changed)
+            more = [one for one in siblings if one not in there]
+            memories += await self._store.projected.get(state.user_id, more, self.model, self.engine.parts)
+        await self.engine.write(state.user_id, memories, deleted)
         await self.engine.refresh()
         return replace(state, applied=changes[-1][0]), len(changes) == BATCH
 

@@ -119,12 +119,12 @@ class Verification:
         return wanted
 
     async def _pending(self, user_id: str, applied: int) -> set[str]:
-        """Return the memories that changed after what the engine has: they may differ."""
+        """Return the memories that changed after what the engine has, and those of the same messages."""
         found: set[str] = set()
         while changes := await self._store.projections.changes(user_id, applied, REPAIR_AT_ONCE):
             found |= {memory_id for _, memory_id in changes if memory_id}
             applied = changes[-1][0]
-        return found
+        return found.union(await self._engine.siblings(user_id, sorted(found))) if found else found
 
     def _sample(self, ids: Iterable[str]) -> list[str]:
         some = sorted(ids)
