@@ -37,6 +37,7 @@ from jiyi.engines.milvus import Milvus
 from jiyi.engines.outbox import Outbox
 from jiyi.engines.reading import EngineSearch
 from jiyi.errors import EngineError
+from jiyi.index.query import Candidates
 from jiyi.languages.terms import tokens
 from jiyi.models import utc_now
 from jiyi.scope import Filter
@@ -91,14 +92,14 @@ def without_recalls(settings: Settings) -> Settings:
 def counted_searches() -> Iterator[Counter[bool]]:
     """Count the searches in engines and those that were made in RAM instead."""
     counts: Counter[bool] = Counter()
-    find = EngineSearch.find
+    gather = EngineSearch.gather
 
     async def counting(self: EngineSearch, query: Any) -> Any:
-        found = await find(self, query)
-        counts[found is not None] += 1
+        found = await gather(self, query)
+        counts[isinstance(found, Candidates)] += 1
         return found
 
-    with patch.object(EngineSearch, "find", counting):
+    with patch.object(EngineSearch, "gather", counting):
         yield counts
 
 

@@ -24,6 +24,7 @@ NOTES = [f"note {number} 笔记" for number in range(35)]
 @pytest.fixture(autouse=True)
 def small_and_quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("jiyi.store.upkeep.engine_memories.PAGE", 10)
+    monkeypatch.setattr("jiyi.engines.CONFIRM_S", 0.5)  # a deletion waits for an engine that nobody feeds
     for module in ("jiyi.engines", "jiyi.engines.outbox"):
         monkeypatch.setattr(f"{module}.GRACE_S", 0.5)
     monkeypatch.setattr("jiyi.engines.outbox.RENEW_S", 0.2)
