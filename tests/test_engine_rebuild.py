@@ -124,3 +124,22 @@ async def test_a_process_that_feeds_continues_a_rebuild_whose_process_ended(
             await asyncio.sleep(0.1)
     async with open_with(path, settings.model_copy(update={"jobs": settings.jobs})) as memory:
         assert all(report.sound for report in await memory.maintenance.verify_engines(full=True))
+
+
+async def test_what_a_rebuild_has_lost_is_repaired_before_it_is_searched(
+    path: Path, engine_urls: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = engine_settings({"elasticsearch": engine_urls["elasticsearch"]}, search=False)
+    async with open_with(path, settings) as memory:
+        await fill(memory)
+        await settled(memory)
+        load = Elasticsearch.load
+
+        async def losing(self: Elasticsearch, memories: Any) -> None:
+            await load(self, memories[1:])
+
+        with monkeypatch.context() as patched:
+            patched.setattr(Elasticsearch, "load", losing)
+            report = await memory.maintenance.rebuild("elasticsearch")
+        assert report.missing == report.repaired > 0 and report.sound
+        await settled(memory)

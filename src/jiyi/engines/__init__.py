@@ -162,7 +162,7 @@ class Engines:
                 if not await projections.is_rebuilding(name):  # another process has done it
                     return await verify(self.store, outbox, progress=progress)
                 await asyncio.sleep(POLL_S)
-            report = await verify(self.store, new, progress=progress)
+            report = await verify(self.store, new, repair=True, progress=progress)
             if report.sound and await new.step() and await projections.switch(name, new.owner):
                 await new.engine.publish()
                 outbox.look_again()
