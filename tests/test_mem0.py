@@ -421,7 +421,7 @@ def test_earlier_versions_of_the_client_work(number: str, server: Running, tmp_p
 
 
 async def test_the_last_day_counts_and_mongo_names_are_understood(server: Running) -> None:
-    with server.client(server.key("lin")) as web:
+    with server.client(server.key("hua")) as web:
 
         def listed(**body: Any) -> list[str]:
             answer = web.post("/v3/memories/", json=body)
@@ -429,11 +429,11 @@ async def test_the_last_day_counts_and_mongo_names_are_understood(server: Runnin
             return [one["memory"] for one in answer.json()["results"]]
 
         call = {"role": "assistant", "content": None, "tool_calls": [{"id": "1"}]}
-        assert web.post("/v3/memories/add/", json={"messages": [call], "user_id": "lin"}).status_code == 200
-        said = {"messages": "我住在杭州。", "user_id": "lin", "metadata": {"kind": "home"}}
+        assert web.post("/v3/memories/add/", json={"messages": [call], "user_id": "hua"}).status_code == 200
+        said = {"messages": "我住在杭州。", "user_id": "hua", "metadata": {"kind": "home"}}
         assert web.post("/v3/memories/add/", json=said).status_code == 200
         today = datetime.now(UTC).date().isoformat()
-        owner = {"user_id": "lin"}
+        owner = {"user_id": "hua"}
         assert listed(filters=owner, start_date=today, end_date=today)
         assert listed(filters={**owner, "$or": [{"metadata": {"kind": "home"}}, {"metadata": {"kind": "work"}}]})
         assert not listed(filters={**owner, "$not": [{"metadata": {"kind": "home"}}]})
