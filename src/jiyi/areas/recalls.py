@@ -36,7 +36,7 @@ MAX_HITS: Mapping[Depth, int] = {"normal": 12, "wide": 60}
 # Least score of a hit with depth="normal". A higher one loses answers: on everyday chats 0.003 keeps 98 %, 0.02 keeps
 # 93 %, 0.05 90 %, 0.12 81 %. A model that judges better allows a higher one.
 LEAST_SCORE = 0.003
-MOST_INSTRUCTIONS, MOST_LIMITS = 8, 8
+MOST_INSTRUCTIONS, MOST_LIMITS = 8, 16
 OVERFETCH = 4  # hits of the own session are dropped after the search
 MOST_FETCHED = 200
 LOOKED_AT = 30  # best hits that are explained
@@ -120,7 +120,7 @@ class RecallRequest:
     @property
     def has_standing(self) -> bool:
         """Return True if no filter but the scope selects memories."""
-        return OF_SCOPE.issuperset(name for name, value in self.filters.items() if value is not None)
+        return OF_SCOPE.issuperset(self.filters)
 
     def said_here(self, memory: Hit | MemoryItem) -> bool:
         """Return True for a message of this session, for a memory derived from one, and for these very words."""
@@ -291,7 +291,7 @@ class Recalls:
         request = RecallRequest(
             said=validation.text("query", query, longest=validation.MAX_QUERY),
             user_id=validation.name("user_id", user_id),
-            filters={**filters},
+            filters={name: value for name, value in filters.items() if value is not None},
             asked_at=asked_at,
             **self._options(max_tokens, style, language, depth, None, min_relevance_score),
         )

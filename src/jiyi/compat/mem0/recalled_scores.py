@@ -7,7 +7,7 @@ from typing import Any
 from ...areas.recalls import LEAST_SCORE, select
 from ...areas.standing import standing_memories
 from ...memory import Memory
-from ...models import RELEVANT, SearchResult
+from ...models import SearchResult
 
 STANDING_SHARE = 10  # at most one result of so many is there because it always applies
 
@@ -23,10 +23,13 @@ async def recalled_scores(
             query, user_id=owner, min_relevance_score=LEAST_SCORE, limit=most, asked_at=asked_at, **scope
         )
 
-    hits, standing, found = await select(search, query, await standing_memories(memory, owner, scope), limit=limit)
-    scores = {hit.id: hit.relevance_score for hit in found.hits}
-    weak = limit - sum(hit.relevance_score >= RELEVANT for hit in hits)
-    kept = [one.id for one in standing[: min(limit // STANDING_SHARE, weak)]]
-    others = [*(hit.id for hit in hits), *(one.id for one in standing if one.id not in kept)]
-    best = sorted(others, key=lambda one: -scores.get(one, 0.0))[: limit - len(kept)]
-    return {one: scores.get(one, 0.0) for one in (*best, *kept)}
+    first = await select(search, query, await standing_memories(memory, owner, scope), limit=limit)
+    weak = limit - sum(hit.relevant for hit in first.hits)
+    kept = first.standing[: min(limit // STANDING_SHARE, weak)]
+
+    async def found(_: int) -> SearchResult:
+        return first.found
+
+    hits = (await select(found, query, kept, limit=limit - len(kept))).hits if len(kept) < limit else []
+    scores = {hit.id: hit.relevance_score for hit in first.found.hits}
+    return {one.id: scores.get(one.id, 0.0) for one in (*hits, *kept)}
