@@ -131,6 +131,26 @@ def pytest_testnodedown(node: Any) -> None:
     MISSING.extend(told for told in ended.get("missing", ()) if told not in MISSING)
 
 
+class Failures:
+    """Names a test as soon as it fails, and what failed: a run that is cut off shows no summary."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.failed:
+            crash = getattr(report.longrepr, "reprcrash", None)
+            message = crash.message.partition("\n")[0][:200] if crash else ""
+            terminal = self._config.pluginmanager.get_plugin("terminalreporter")
+            assert terminal is not None
+            terminal.write_line(f"\nFAILED {report.nodeid} ({report.when}): {message}", red=True)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if not hasattr(config, "workerinput"):  # in the process that started the others
+        config.pluginmanager.register(Failures(config))
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     for message in MISSING:
         terminalreporter.write_line(message, red=True, bold=True)

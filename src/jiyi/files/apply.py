@@ -22,7 +22,7 @@ from ..store.write_set import Addition, AgreedEntry, Change, ChangedMemory, File
 from ..write.add import MOST_COMPARED
 from ..write.build import Context, stated, statement_hash
 from ..write.change import embed_changes, prepare
-from ..write.index import KeywordRules, embed_entries, index_entry
+from ..write.index import KeywordRules, embed_entries, entry_of
 from ..write.parse.divide_messages import with_divisions
 from ..write.reconcile import stated_facts
 from . import safe
@@ -215,7 +215,7 @@ def _new(user_id: str, step: Create, now: datetime, rules: KeywordRules, with_fa
     )
     memory = stated(candidate, context, now)
     proposed = stated_facts(memory, context) if with_facts else None
-    entry = index_entry(memory.content, memory.summary, memory.tags, memory.data, memory.memory_type, rules)
+    entry = entry_of(memory, rules)
     return context, replace(
         memory,
         id=step.memory_id,

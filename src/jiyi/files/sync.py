@@ -21,7 +21,7 @@ from ..models import MemoryItem, utc_now
 from ..store.store import Store
 from ..store.write_set import Agreed, AgreedEntry, FileLook, IndexEntry, Stale
 from ..write.build import statement_hash
-from ..write.index import KeywordRules, embed_entries, index_entry
+from ..write.index import KeywordRules, embed_entries, entry_of
 from . import safe
 from .apply import Written, apply_to_files, apply_to_index
 from .plan import IndexState, changed_lines, make_plan
@@ -311,7 +311,7 @@ def _with_lines(planned: PlannedSync) -> list[str]:
 
 
 def _entries(items: Sequence[MemoryItem], rules: KeywordRules) -> list[IndexEntry]:
-    return [index_entry(item.content, item.summary, item.tags, item.data, item.memory_type, rules) for item in items]
+    return [entry_of(item, rules) for item in items]
 
 
 _PROBLEMS: dict[type[Step], str] = {
@@ -350,7 +350,7 @@ def _drifts(plan: Plan, user_id: str) -> Iterator[Drift]:
 def _words_differ(item: MemoryItem, stored: IndexEntry | None, rules: KeywordRules) -> str | None:
     if stored is None:
         return "it has no index terms"
-    right = index_entry(item.content, item.summary, item.tags, item.data, item.memory_type, rules)
+    right = entry_of(item, rules)
     if not (np.array_equal(stored.hashes, right.hashes) and np.array_equal(stored.counts, right.counts)):
         return "its index terms do not match its text"
     weights, wanted = ({word: round(weight, 3) for word, weight, _ in entry.keywords} for entry in (stored, right))

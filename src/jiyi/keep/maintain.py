@@ -25,7 +25,7 @@ from ..settings import MaintenanceSettings
 from ..store.store import Store
 from ..store.upkeep.integrity import Checked, Repair
 from ..store.write_set import Change, ChangedMemory, IndexEntry, LeaseLost
-from ..write.index import KeywordRules, index_entry
+from ..write.index import KeywordRules, entry_of
 from .compress import Compressor
 from .retention import Retention
 
@@ -205,10 +205,7 @@ class Maintainer:
 
 
 def index_entries_of(memories: Sequence[Checked], rules: KeywordRules) -> list[IndexEntry]:
-    return [
-        index_entry(memory.content, memory.summary, memory.tags, memory.data, memory.memory_type, rules)
-        for memory in memories
-    ]
+    return [entry_of(memory, rules) for memory in memories]
 
 
 def _position(user_id: str) -> str:

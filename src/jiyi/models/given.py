@@ -1,4 +1,4 @@
-"""What callers give: messages and candidates, with times in UTC and constructors that take old names."""
+"""Values that callers give: messages and candidates, with times in UTC and constructors that take old names."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ OUTPUTS = {pairs.ANSWERS: slice(0, 1), pairs.CHANGES: slice(1, 4), pairs.SUPPORT
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """What turns logits of one network into probabilities: `scale · logit + shift`, then sigmoid or softmax."""
+    """Numbers that turn logits of one network into probabilities: `scale · logit + shift`, then sigmoid or softmax."""
 
     changes: float = 1.0  # scale
     supports: tuple[float, float] = (1.0, 0.0)  # scale, shift

@@ -23,7 +23,7 @@ from ..store.upkeep.export_records import Line, MemoryRecord, Record
 from ..store.upkeep.row_export import Arriving
 from ..store.write_set import IndexEntry
 from ..write.accept import accept
-from ..write.index import KeywordRules, index_entry
+from ..write.index import KeywordRules, entry_of
 from .export import Progress
 from .readers import FormatReader, Kind, UnknownFormat, find_reader
 from .records import Conversation, ImportedMemory
@@ -332,7 +332,7 @@ def _index_entries(batch: Sequence[Line], rules: KeywordRules) -> list[IndexEntr
     for record in batch:
         if isinstance(record, MemoryRecord):
             keywords = {one.keyword: (one.keyword, one.weight, one.source) for one in record.keywords}.values()
-            entry = index_entry(record.content, record.summary, record.tags, record.data, record.memory_type, rules)
+            entry = entry_of(record, rules)
             entries.append(replace(entry, keywords=tuple(sorted(keywords, key=lambda one: (-one[1], one[0])))))
     return entries
 

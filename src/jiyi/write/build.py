@@ -13,10 +13,20 @@ from ..ids import identity, new_id, trust_parts
 from ..languages.terms import exact_hash
 from ..languages.words import normalise
 from ..memory_types import layer_of
-from ..models import CandidateMemory, Message
+from ..models import CandidateMemory, MemoryItem, Message
 from ..roles import BY_USER, USER_SUBJECTS, is_instruction, is_person, is_the_user, role_kind, told_by
 from ..scope import Scope
-from ..store.write_set import EXTRACTED, PAST, REQUEST_VERSION, SAID, STATED, NewMemory, NewMessage, Source
+from ..store.write_set import (
+    EXTRACTED,
+    PAST,
+    REQUEST_VERSION,
+    SAID,
+    STATED,
+    NewMemory,
+    NewMessage,
+    Source,
+    StoredMemory,
+)
 from ..text.fence import without_context
 from ..text.passages import summarise
 from .behavior import BEHAVIOR, with_time
@@ -115,6 +125,43 @@ def request_hash(given: Sequence[Message | CandidateMemory], context: Context) -
     }
     text = json.dumps(request, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
     return REQUEST_VERSION + identity("request", text)[len(REQUEST_VERSION) :]
+
+
+def part_row(
+    old: MemoryItem | StoredMemory | NewMemory,
+    content: str,
+    data: Mapping[str, JsonValue],
+    dedupe_hash: str,
+    *,
+    source: str,
+    reason: str,
+    sources: tuple[Source, ...] = (),
+    created_at: datetime | None = None,
+) -> NewMemory:
+    """Return the memory of a part of another one: when it was, how sure it is and what it is about stay."""
+    memory_id = new_id()
+    return NewMemory(
+        id=memory_id,
+        memory_key=memory_id,
+        memory_type=old.memory_type,
+        layer=old.layer,
+        content=content,
+        summary=summarise(content),
+        data=dict(data),
+        metadata=dict(old.metadata),
+        importance=old.importance,
+        confidence=old.confidence,
+        tags=tuple(old.tags),
+        dedupe_hash=dedupe_hash,
+        occurred_at=old.occurred_at,
+        valid_from=old.valid_from,
+        expires_at=old.expires_at,
+        source=source,
+        trust=old.trust,
+        sources=sources,
+        reason=reason,
+        created_at=created_at,
+    )
 
 
 def statement_hash(

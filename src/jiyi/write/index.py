@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from time import perf_counter
+from typing import Protocol
 
 from pydantic import JsonValue
 
@@ -52,6 +53,26 @@ def index_entry(
     """Return the index entry of a memory without its vector. The speaker is a search term, but is not embedded."""
     [entry] = _entries([(content, summary, tags, data, memory_type)], rules)
     return entry
+
+
+class Searchable(Protocol):
+    """A memory, or what has the same texts."""
+
+    @property
+    def content(self) -> str: ...
+    @property
+    def summary(self) -> str: ...
+    @property
+    def tags(self) -> Sequence[str]: ...
+    @property
+    def data(self) -> Mapping[str, JsonValue]: ...
+    @property
+    def memory_type(self) -> str: ...
+
+
+def entry_of(memory: Searchable, rules: KeywordRules) -> IndexEntry:
+    """Return the index entry of a memory as it is, without its vector."""
+    return index_entry(memory.content, memory.summary, memory.tags, memory.data, memory.memory_type, rules)
 
 
 def index_entries(texts: Sequence[Text], rules: KeywordRules) -> tuple[list[IndexEntry], list[float]]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from .. import threads
-from ..ids import identity, new_id
+from ..ids import identity
 from ..models import MemoryItem
 from ..roles import is_person, teller_of, told_by
 from ..scope import Scope
@@ -27,8 +27,7 @@ from ..store.write_set import (
     SlotEntry,
     Source,
 )
-from ..text.passages import summarise
-from .build import Context, statement_hash
+from .build import Context, part_row, statement_hash
 from .facts import Fact, Line, Timeline, fact_in, fact_of, line_of, partial_line, placed, several_slot
 from .nearest import Told
 from .parts import Part, nearest_part, parts_of, rest_of
@@ -317,34 +316,10 @@ def _rests(
 
 def _rest(text: str, old: MemoryItem, place: Scope) -> NewMemory:
     """Return the memory of what is left of a statement."""
-    memory_id = new_id()
-    rest = NewMemory(
-        id=memory_id,
-        memory_key=memory_id,
-        memory_type=old.memory_type,
-        layer=old.layer,
-        content=text,
-        summary=summarise(text),
-        data={**old.data, REST_OF: old.id},
-        metadata=dict(old.metadata),
-        importance=old.importance,
-        confidence=old.confidence,
-        tags=tuple(old.tags),
-        dedupe_hash=statement_hash(
-            text,
-            old.memory_type,
-            place.agent_id,
-            place.group_id,
-            trust=old.trust,
-            by=told_by(old.data, place.user_id),
-        ),
-        occurred_at=old.occurred_at,
-        valid_from=old.valid_from,
-        expires_at=old.expires_at,
-        source=STATED,
-        trust=old.trust,
-        reason="another part of the memory has ended",
-    )
+    by = told_by(old.data, place.user_id)
+    said = statement_hash(text, old.memory_type, place.agent_id, place.group_id, trust=old.trust, by=by)
+    reason = "another part of the memory has ended"
+    rest = part_row(old, text, {**old.data, REST_OF: old.id}, said, source=STATED, reason=reason)
     parts = parts_of(text)
     facts = [fact for part in parts if (fact := part_fact(part, rest, place))]
     several = several_slot(place.agent_id, place.group_id, old.trust) if facts else None

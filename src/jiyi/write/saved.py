@@ -1,4 +1,4 @@
-"""What a language model does with saved texts after they are stored. It judges what they repeat or change: that is
+"""Work of a language model on saved texts after they are stored. It judges what they repeat or change: that is
 merged with them or ended. In the summary of a context it looks for what that states."""
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ from ..roles import teller_of
 from ..scope import Filter, Scope
 from ..store.write_set import Change, ChangedMemory, Effects, NewMemory, NewRelation, Source
 from ..text.passages import summarise
-from .index import embed_entries, index_entry
+from .index import embed_entries, entry_of, index_entry
 from .reconcile import ACTOR, edited
 
 if TYPE_CHECKING:
@@ -136,7 +136,7 @@ def _similar(new: NewMemory, old: MemoryItem, likeness: float, place: Scope, flo
         return False
     if likeness >= MIN_SIMILARITY:
         return True
-    known = index_entry(old.content, old.summary, old.tags, dict(old.data), old.memory_type, flow.keyword_rules)
+    known = entry_of(old, flow.keyword_rules)
     return hamming(new.index.near_hash, known.near_hash) <= MAX_BITS
 
 

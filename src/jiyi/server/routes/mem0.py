@@ -143,7 +143,7 @@ class SearchBody(ReadBody):
 
 
 class Named(Body):
-    """What clients before 2.0 send with each request: the owner beside the filters, and the version of the API."""
+    """Fields that clients before 2.0 send with each request: the owner beside the filters, and the API's version."""
 
     user_id: Name | None = None
     agent_id: Name | None = None

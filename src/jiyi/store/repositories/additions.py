@@ -316,7 +316,7 @@ def _add_evidence(inserts: Inserts, addition: Addition, effects: Effects, found:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Start:
-    """What an `add` reads before anything is derived."""
+    """The state that an `add` reads before anything is derived."""
 
     epoch: str
     receipt: Receipt | None  # of an earlier `add` with the same key

@@ -280,7 +280,7 @@ _normal = text_cache(4096)(normalise)  # most memories have one of a few speaker
 
 
 class IndexRows(Repository):
-    """What search indexes read of memories, and packed indexes."""
+    """Rows of memories that search indexes read, and packed indexes."""
 
     @reads
     def size(self, session: Session, user_id: str) -> tuple[int, int]:

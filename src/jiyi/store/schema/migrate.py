@@ -25,7 +25,7 @@ OURS = {version_table.name, "memories"}
 
 
 class Allowed(NamedTuple):
-    """What may be done to the schema when a store is opened."""
+    """Changes that may be made to the schema when a store is opened."""
 
     create: bool = True  # in an empty database
     migrate: bool = True
@@ -59,7 +59,7 @@ class SchemaPlan:
 
     @cached_property
     def lost(self) -> tuple[str, ...]:
-        """What these migrations cannot keep."""
+        """Data that these migrations cannot keep."""
         return tuple(loss for step in self.steps for loss in step.lost)
 
 

@@ -24,8 +24,8 @@ Span = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class MessageParts:
-    """What deletion asks of those who can read: the statements that are left of a row of a message without some spans,
-    and the spans of a text that repeat one of some memories."""
+    """Two questions that deletion asks of those who can read: which statements are left of a row of a message without
+    some spans, and which spans of a text repeat one of some memories."""
 
     left: Callable[[RepeatedMessage, Sequence[Span]], Sequence[NewMemory]]
     echoes: Callable[[str, Sequence[str]], Sequence[Span]]

@@ -63,7 +63,7 @@ async def verifies(mode: str, model: str, passed: Callable[[str], Awaitable[bool
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SupportCheck:
-    """What judges the memories of a model. Without a reader and a second call, their confidence is not known."""
+    """The judges of the memories of a model. Without a reader and a second call, their confidence is not known."""
 
     reader: Reader | None = None
     verify: Callable[[], Awaitable[bool]] | None = None  # should the model be asked once more?

@@ -5,16 +5,16 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from ...ids import identity, new_id
+from ...ids import identity
 from ...languages import LANGUAGES, sentences
 from ...languages.terms import tokens
 from ...languages.words import width
 from ...store.repositories.messages import Quotation, RepeatedMessage
 from ...store.write_set import REST_OF, Division, NewMemory, Source
 from ...text.fence import blank_context
-from ...text.passages import summarise
+from ..build import part_row
 from ..extract import with_dates_of
-from ..index import KeywordRules, index_entry
+from ..index import KeywordRules, entry_of
 from .statement_spans import Span, statement_spans
 
 MAX_DIVIDED = 30_000  # characters of a message that is divided because a part of it has ended: as much as is read
@@ -154,32 +154,18 @@ def _overlap(one: Span, other: Span) -> bool:
 
 def statement_row(repeated: RepeatedMessage, text: str, span: Span, rules: KeywordRules) -> NewMemory:
     """Return the row of one statement of a message."""
-    row, memory_id = repeated.row, new_id()
-    content = text[slice(*span)]
+    row, content = repeated.row, text[slice(*span)]
     dated = with_dates_of(content, repeated.message.sent_at)
     data = {name: value for name, value in row.data.items() if name != DATED}
     data |= {DATED: dated} if dated != content else {}
-    summary = summarise(content)
-    return NewMemory(
-        id=memory_id,
-        memory_key=memory_id,
-        memory_type=row.memory_type,
-        layer=row.layer,
-        content=content,
-        summary=summary,
-        data=data,
-        metadata=row.metadata,
-        importance=row.importance,
-        confidence=row.confidence,
-        tags=row.tags,
-        dedupe_hash=identity("a statement of", row.dedupe_hash, str(span)),
-        occurred_at=row.occurred_at,
-        valid_from=row.valid_from,
-        expires_at=row.expires_at,
+    part = part_row(
+        row,
+        content,
+        data,
+        identity("a statement of", row.dedupe_hash, str(span)),
         source=row.source,
-        trust=row.trust,
+        reason="another statement of the message was changed",
         sources=(replace(repeated.by, start=span[0], end=span[1]),),
         created_at=row.created_at,
-        reason="another statement of the message was changed",
-        index=index_entry(content, summary, row.tags, data, row.memory_type, rules),
     )
+    return replace(part, index=entry_of(part, rules))

@@ -1,4 +1,4 @@
-"""What is left of a memory from a message when the attribute that it states has ended: its other sentences and clauses,
+"""The rest of a memory from a message when the attribute that it states has ended: its other sentences and clauses,
 as memories of their own."""
 
 from collections.abc import Iterator, Sequence
@@ -8,15 +8,13 @@ from itertools import groupby
 
 from pydantic import JsonValue
 
-from ...ids import new_id
 from ...roles import told_by
 from ...scope import Scope
 from ...store.repositories.messages import Quotation
 from ...store.write_set import EXTRACTED, REST_OF, NewMemory, Source
-from ...text.passages import summarise
-from ..build import statement_hash
+from ..build import part_row, statement_hash
 from ..extract import with_dates_of
-from ..index import KeywordRules, index_entry
+from ..index import KeywordRules, entry_of
 from ..parts import Part, parts_of
 from ..reconcile import part_fact
 from ..slots import slot_values
@@ -50,9 +48,7 @@ def _rest(
     place: Scope,
     rules: KeywordRules,
 ) -> NewMemory:
-    old, by, memory_id = quotation.memory, quotation.by, new_id()
-    content = with_dates_of(text, sent_at)
-    summary = summarise(content)
+    old, content = quotation.memory, with_dates_of(text, sent_at)
     data = {name: value for name, value in old.data.items() if name not in _ABOUT}
     data |= {REST_OF: old.id, **dict(_about(run))}
     said = statement_hash(
@@ -63,30 +59,11 @@ def _rest(
         trust=old.trust,
         by=told_by(data, place.user_id),
     )
-    rest = NewMemory(
-        id=memory_id,
-        memory_key=memory_id,
-        memory_type=old.memory_type,
-        layer=old.layer,
-        content=content,
-        summary=summary,
-        data=data,
-        metadata=old.metadata,
-        importance=old.importance,
-        confidence=old.confidence,
-        tags=tuple(old.tags),
-        dedupe_hash=said,
-        occurred_at=old.occurred_at,
-        valid_from=old.valid_from,
-        expires_at=old.expires_at,
-        source=EXTRACTED,
-        trust=old.trust,
-        sources=(Source(message_id=by.message_id, start=offset + run[0].start, end=offset + run[-1].end),),
-        reason="another part of the memory has ended",
-        index=index_entry(content, summary, tuple(old.tags), data, old.memory_type, rules),
-    )
-    fact = part_fact(run[0], rest, place) if len(run) == 1 else None
-    return replace(rest, slot=fact.slot if fact else None)
+    quoted = Source(message_id=quotation.by.message_id, start=offset + run[0].start, end=offset + run[-1].end)
+    reason = "another part of the memory has ended"
+    part = part_row(old, content, data, said, source=EXTRACTED, reason=reason, sources=(quoted,))
+    fact = part_fact(run[0], part, place) if len(run) == 1 else None
+    return replace(part, slot=fact.slot if fact else None, index=entry_of(part, rules))
 
 
 def _about(run: Sequence[Part]) -> Iterator[tuple[str, JsonValue]]:
