@@ -20,7 +20,7 @@ from pydantic import ValidationError
 from .. import sync, validation
 from ..areas.recalls import MAX_TOKENS, Depth, RecallReport
 from ..areas.standing import standing_memories
-from ..engine import fence_of, runtime
+from ..engine import fence_of, runtime, settle_turns
 from ..errors import InvalidInput, JiyiError, NotFound
 from ..memory import Memory
 from ..models import RELEVANT, Hit, MemoryItem, Message, SearchResult
@@ -274,5 +274,6 @@ class Conversation:
 
     async def search(self, query: str, **options: Any) -> SearchResult:
         """Search what this conversation may read. The recall is recorded with its session and agent."""
+        await settle_turns(self.memory, self.user_id)
         with asked_by(self.session_id, self.agent_id):
             return await self.memory.search(query, **{**options, **self.filters, "user_id": self.user_id})
