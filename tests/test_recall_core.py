@@ -203,7 +203,9 @@ async def test_a_hit_says_that_it_is_outdated_and_is_not_recalled(
     for _ in range(2):  # the second one is cached
         found = await memory.search(question, user_id="mei")
         assert {hit.content: hit.outdated for hit in found} == {new: False, old: True}
-        assert [one.memory.content for one in (await memory.recall(question, user_id="mei")).used] == [new]
+        report = await memory.recall(question, user_id="mei", explain=True)
+        assert [one.memory.content for one in report.used] == [new]
+        assert [(one.hit.content, one.reason) for one in report.left_out] == [(old, "ended")]
 
 
 async def test_a_context_has_what_was_observed_before(extracting_memory: Memory) -> None:

@@ -249,6 +249,8 @@ async def _explained(memory: Reads, request: RecallRequest, report: RecallReport
 
 
 def _reason(hit: Hit, memory: MemoryItem | None, best: Sequence[Hit], request: RecallRequest) -> Reason:
+    if hit.outdated:
+        return "ended"
     if any(hit.id == one.id for one in best):
         return "ended" if memory is not None and memory.valid_to is not None else "repeated"
     if request.asked_in[0] is not None and hit.session_id == request.asked_in[0]:
