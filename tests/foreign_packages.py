@@ -58,6 +58,8 @@ def mem0_client(number: str) -> Path:
 
 def mem0_npm_client(number: str) -> Path:
     """Return the folder of a version of mem0's npm package, with what it requires."""
+    if shutil.which("npm") is None:
+        raise Unavailable("npm is not installed")
     folder = CACHE / f"mem0ai-npm-{number}"
     with locked(CACHE / f"mem0-npm-{number}.lock"):
         if not folder.is_dir():
