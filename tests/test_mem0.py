@@ -401,22 +401,6 @@ async def test_wishes_that_always_apply_are_among_the_results(tmp_path: Path) ->
         assert "From now on" not in str(cut)
 
 
-def test_a_search_finds_what_get_all_lists(client: Any) -> None:
-    said = [
-        {"role": "user", "content": "What is the weather in Oslo like today?"},
-        {"role": "assistant", "content": "奥斯陆今天晴，二十度。"},
-        {"role": "user", "content": "I live in Oslo and my dog is called Rex."},
-        {"role": "user", "content": "我在奥斯陆的一家医院上班。"},
-    ]
-    client.add(said, user_id="ids")
-    owner = {"filters": {"user_id": "ids"}}
-    listed = {one["id"] for one in client.get_all(**owner)["results"]}
-    for options in ({}, {"threshold": 0.001}):
-        found = client.search("Oslo 奥斯陆 weather dog", **owner, **options)["results"]
-        assert found and {one["id"] for one in found} <= listed
-    assert client.search("Oslo", filters={"user_id": "nobody at all"})["results"] == []
-
-
 @pytest.mark.parametrize("number", ["0.1.118", "1.0.0", None])
 def test_three_versions_of_the_python_client_pass_one_script(
     number: str | None, server: Running, tmp_path: Path

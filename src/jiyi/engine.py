@@ -90,12 +90,6 @@ async def ids_in(memory: Any, user_id: str, places: Places) -> list[str]:
     return await engine.store.memories.ids_in(user_id, places)
 
 
-async def listed_types(memory: Any, user_id: str) -> list[str]:
-    """Return the types of a user's memories that listings show: all but messages."""
-    engine: Engine = memory._engine
-    return [name for name in await engine.store.statistics.by_type(user_id) if name != "message"]
-
-
 async def users_in(memory: Any, places: Places) -> list[str]:
     """Return the users who have memories of agents, sessions or groups."""
     engine: Engine = memory._engine

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 from pydantic import JsonValue
 
 from ... import validation
-from ...engine import delete_many, has_reranker, ids_in, listed_types, update_many, users_in
+from ...engine import delete_many, has_reranker, ids_in, update_many, users_in
 from ...engine import owner_of as stored_owner
 from ...errors import InvalidInput, NotFound
 from ...ids import from_uuid, time_of, to_uuid
@@ -153,17 +153,15 @@ class Mem0:
         asked_at = None if reference_date is None else parse_time("reference_date", reference_date)
         found: list[tuple[float, MemoryItem]] = []
         for owner in owners:
-            # As in mem0, only what `get_all` lists is found.
-            options: Any = {"asked_at": asked_at, "memory_types": await listed_types(self.memory, owner)}
             if exact and len(owners) == 1 and threshold is None and not categories:
-                scores = await recalled_scores(self.memory, query, owner, scope, limit=limit, **options)
+                scores = await recalled_scores(self.memory, query, owner, scope, limit=limit, asked_at=asked_at)
             else:
                 result = await self.memory.search(
                     query,
                     user_id=owner,
                     min_relevance_score=threshold or 0.0,
                     limit=min(2 * limit, validation.MAX_LIMIT) if exact else validation.MAX_LIMIT,
-                    **options,
+                    asked_at=asked_at,
                     **scope,
                 )
                 scores = {hit.id: hit.relevance_score for hit in result.hits}

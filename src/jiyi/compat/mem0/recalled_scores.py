@@ -1,6 +1,7 @@
 """The recall behind mem0's search, as ids and scores."""
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
 from ...areas.recalls import LEAST_SCORE, select
@@ -12,14 +13,14 @@ STANDING_SHARE = 10  # at most one result of so many is there because it always 
 
 
 async def recalled_scores(
-    memory: Memory, query: str, owner: str, scope: Mapping[str, Any], *, limit: int, **options: Any
+    memory: Memory, query: str, owner: str, scope: Mapping[str, Any], *, limit: int, asked_at: datetime | None
 ) -> dict[str, float]:
     """Return ids and scores of what `Memory.recall` chooses. Wishes and limits of the user, which share no word with
-    what they matter for, take the place of the last weak ones. The options are those of `search`."""
+    what they matter for, take the place of the last weak ones."""
 
     async def search(most: int) -> SearchResult:
         return await memory.search(
-            query, user_id=owner, min_relevance_score=LEAST_SCORE, limit=most, **scope, **options
+            query, user_id=owner, min_relevance_score=LEAST_SCORE, limit=most, asked_at=asked_at, **scope
         )
 
     first = await select(search, query, await standing_memories(memory, owner, scope), limit=limit)

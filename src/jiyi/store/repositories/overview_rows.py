@@ -65,10 +65,6 @@ def count_by_type(session: Session, user_id: str | None) -> dict[str, int]:
 class Statistics(Repository):
     """Counts over all memories."""
 
-    @reads
-    def by_type(self, session: Session, user_id: str) -> dict[str, int]:
-        return count_by_type(session, user_id)
-
     async def stats(self, model: str, user_id: str | None = None) -> Stats:
         info = await self._database.info()
 
