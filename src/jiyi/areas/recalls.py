@@ -2,7 +2,7 @@
 
 It has the best memories for the user's words, weak ones marked, and the user's standing wishes and limits, such as
 "always answer in Chinese" and allergies: those matter for requests that share no word with them. `Memory.context`,
-`Memory.recall`, tools, hooks, adapters and mem0's search all choose memories with `select`.
+`Memory.recall`, tools, hooks and adapters all choose memories with `select`.
 """
 
 from __future__ import annotations
