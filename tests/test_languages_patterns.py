@@ -23,6 +23,7 @@ from jiyi.languages.registry import cue
 from jiyi.write import slots
 from jiyi.write.drafts import Said, Unit
 from jiyi.write.extract import extract
+from support import LONG
 
 ROOT = Path(jiyi.__path__[0])
 FACTORIES = ("_runs", "_pieces", "_ascii_pieces", "_patterns", "_phrases")
@@ -122,10 +123,11 @@ def test_reading_a_message_takes_linear_time(run: str) -> None:
     assert any(seconds(16_000) < 12 * seconds(4_000) + 0.1 for _ in range(3))
 
 
+# Texts that match such a pattern take seconds to make: a long run tries all of them, another one each twelfth.
 QUICK_TESTS = [
     *((words, pattern) for ended in (True, False) for _, words, pattern in slots._patterns(ended=ended)),
     *((language.ending_words, re.compile(language.ending, re.IGNORECASE)) for language in LANGUAGES),
-]
+][:: 1 if LONG else 12]
 
 
 @pytest.mark.parametrize(("words", "pattern"), QUICK_TESTS, ids=lambda value: getattr(value, "pattern", None))

@@ -24,7 +24,9 @@ ECHOED = 0.75  # share of a memory's words in a sentence that repeats it
 FEWEST_WORDS = 2  # of a memory whose repetitions are looked for
 DATED = "dated"  # key in the data of a message: its text with absolute dates
 _STOP_WORDS = frozenset().union(*(language.stop_words for language in LANGUAGES))
-_EDGES = re.compile(r"^[\W_]*(?:(?:and|but|so)\b[\W_]*)?|[\W_]*(?:\b(?:and|but|so))?[^\w.!?。！？]*$")
+_OPENING = re.compile(r"[\W_]*(?:(?:and|but|so)\b[\W_]*)?")
+_LAST_WORD = re.compile(r"\b(?:and|but|so)$")
+_JOINS = " \t\r\n,;:–—-，；：、\u3000"  # what joins a statement to the next one
 
 
 def division(repeated: RepeatedMessage, rules: KeywordRules) -> Division | None:
@@ -140,12 +142,13 @@ def left_of(text: str, span: Span, taken: Iterable[Span]) -> list[Span]:
 
 
 def _trimmed(text: str, start: int, end: int) -> Span:
-    edges = [found.span() for found in _EDGES.finditer(text[start:end])]
-    if not edges:
-        return start, end
-    before = edges[0][1] if edges[0][0] == 0 else 0
-    after = edges[-1][0] if edges[-1][1] == end - start and edges[-1][0] >= before else end - start
-    return start + before, start + after
+    """Return the span without what joins it to its neighbours: "and", "but", "so", commas and dashes."""
+    opening = _OPENING.match(text, start, end)
+    start = opening.end() if opening else start
+    left = text[start:end].rstrip(_JOINS)
+    if last := _LAST_WORD.search(left[-4:]):
+        left = left[: -len(last[0])].rstrip(_JOINS)
+    return start, start + len(left)
 
 
 def _overlap(one: Span, other: Span) -> bool:

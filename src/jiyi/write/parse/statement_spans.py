@@ -32,10 +32,11 @@ MIN_RECORDS = 3  # lines of a log or of code that make a block
 
 _LINE = re.compile(r"[^\r\n\u2028\u2029]+")
 _STAMP = r"\s*\[?(?:\d{4}-\d\d-\d\d[T ]\d\d:\d\d|\d\d:\d\d:\d\d\b)"
-_STAMPED = re.compile(_STAMP)
+_STAMPED = re.compile(rf"^{_STAMP}")
 _RECORD = re.compile(
-    rf"{_STAMP}|Traceback \(|\s*(?:at |File \"|\.\.\. )\S|\s*[A-Z]{4, 8}[:\]] "
-    r"|.*[{};]\s*$|\s{2,}\S+.*[=(].*|\s*(?:def|class|import|return) |\s*[\w.]+(?:Error|Exception)\b"
+    rf"^(?:{_STAMP}|Traceback \(|\s*(?:at |File \"|\.\.\. )\S"
+    r"|\s*(?:TRACE|DEBUG|INFO|WARN(?:ING)?|ERROR|FATAL|CRITICAL)[:\]] "
+    r"|.*[{};]\s*$|\s{2,}\S.*[=(]|\s*(?:def|class|import|return) |\s*[\w.]+(?:Error|Exception)\b)"
 )
 _INNER = re.compile(r"[\"“「『(（\[`][^\"”」』)）\]`\n]{0,200}[\"”」』)）\]`]|(?<!\w)\w{1,40}://\S+")
 _LEADS_IN = (":", "：")
