@@ -227,11 +227,10 @@ async def test_a_question_about_a_time_alone_is_answered_by_the_time(
     assert not any(text in block for _, text in told if text not in found)
 
 
-async def test_nonsense_recalls_nothing_that_seems_relevant(real_memory: Memory) -> None:
+async def test_nonsense_recalls_nothing(real_memory: Memory) -> None:
     await real_memory.add(["I adopted a cat named Miso", "我买了一辆自行车"], user_id="mei")
     for query in ("zzz qqq", "呃呃 嗯"):
-        assert await real_memory.context(query, user_id="mei", min_relevance_score=0.1) == ""
-        assert all(one.weak for one in (await real_memory.recall(query, user_id="mei")).used)
+        assert await real_memory.context(query, user_id="mei") == ""
 
 
 @pytest.mark.parametrize(

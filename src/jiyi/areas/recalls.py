@@ -33,7 +33,11 @@ Depth = Literal["normal", "wide"]
 MAX_TOKENS = 1000
 MAX_CONTEXT_TOKENS = 1500
 MAX_HITS: Mapping[Depth, int] = {"normal": 12, "wide": 60}
-# Least score of a hit with depth="normal". A higher one loses answers: on everyday chats 0.003 keeps 98 %, 0.02 keeps
+# For a question by itself, more than a few unrelated lines cost more than an answer among them gains.
+MAX_CLOSE, MAX_WEAK = 6, 2
+WEAK_BESIDE = 0.35  # least score of a hit beside relevant ones
+WEAK_ALONE = 0.12  # least score of a hit where nothing is relevant
+# Least score of a hit in a turn. A higher one loses answers: on everyday chats 0.003 keeps 98 %, 0.02 keeps
 # 93 %, 0.05 90 %, 0.12 81 %. A model that judges better allows a higher one.
 LEAST_SCORE = 0.003
 MOST_INSTRUCTIONS, MOST_LIMITS = 8, 16
@@ -103,6 +107,7 @@ class RecallRequest:
     style: Style
     language: ContextLanguage | None
     asked_at: datetime | None = None
+    only_close: bool = False  # a few hits that come close to the query, and nothing else
     in_turn: bool = False  # of a conversation, whose own words are not recalled
     skipped_session: str | None = None
     asked_in: tuple[str | None, str | None] = field(default=(None, None))  # session and agent, for the record
@@ -119,8 +124,8 @@ class RecallRequest:
 
     @property
     def has_standing(self) -> bool:
-        """Return True if no filter but the scope selects memories."""
-        return OF_SCOPE.issuperset(self.filters)
+        """Return True if no filter but the scope selects memories, and others than close ones are wanted."""
+        return not self.only_close and OF_SCOPE.issuperset(self.filters)
 
     def said_here(self, memory: Hit | MemoryItem) -> bool:
         """Return True for a message of this session, for a memory derived from one, and for these very words."""
@@ -137,13 +142,14 @@ async def select(
     standing: Sequence[MemoryItem],
     *,
     limit: int,
+    only_close: bool = False,
     said_here: Callable[[Hit | MemoryItem], bool] | None = None,
 ) -> Selection:
     """Choose the memories to show for a request: the best hits, and of the standing memories the instructions, which
     hold for every answer, and the limits that come closest to it; of equal ones the newest. `search` takes a limit.
 
     Weak hits that have ended, and those that were `said_here`, are left out. For small talk, only hits that have one of
-    its words are chosen."""
+    its words are chosen. `only_close`: the relevant hits with those that may belong to them, or at most two."""
     from ..write.classify import is_small_talk  # so that a program that only searches loads nothing of writing
 
     apart = {one for memory in standing for one in (memory.id, *memory.source_ids)}
@@ -164,12 +170,20 @@ async def select(
             break
         wanted = min(wanted * OVERFETCH, MOST_FETCHED)
     rank = {hit.id: at for at, hit in enumerate(found.hits)}
-    hits = (sharing_words(query, hits) if is_small_talk(query) else hits)[:limit]
+    hits = sharing_words(query, hits) if is_small_talk(query) else hits
+    hits = close(hits)[:limit] if only_close else hits[:limit]
     shown = {hit.id for hit in hits}
     others = sorted((one for one in standing if one.id not in shown), key=lambda one: rank.get(one.id, len(rank)))
     instructions = [one for one in others if is_instruction(one)]
     limits = [one for one in others if one not in instructions]
     return Selection(hits, [*instructions[:MOST_INSTRUCTIONS], *limits[:MOST_LIMITS]], found)
+
+
+def close(hits: Sequence[Hit]) -> list[Hit]:
+    """Return the relevant hits and those that may belong to them; without a relevant one, at most two that may help."""
+    if hits and hits[0].relevant:
+        return [hit for hit in hits if hit.relevance_score >= WEAK_BESIDE]
+    return [hit for hit in hits if hit.relevance_score >= WEAK_ALONE][:MAX_WEAK]
 
 
 async def _recall(memory: Reads, request: RecallRequest, fence: Fence, problems: Sequence[str]) -> RecallReport:
@@ -191,7 +205,9 @@ async def _recall(memory: Reads, request: RecallRequest, fence: Fence, problems:
             always = await standing_memories(memory, request.user_id, request.filters)
         always = [one for one in always if not request.said_here(one)]
         skips = request.said_here if request.in_turn else None
-        hits, standing, found = await select(search, query, always, limit=request.limit, said_here=skips)
+        hits, standing, found = await select(
+            search, query, always, limit=request.limit, only_close=request.only_close, said_here=skips
+        )
     log_degraded(found.degraded)
     items = await memory.get_many([hit.id for hit in hits], user_id=request.user_id) if hits else ()
     current = [one for one in as_they_were(items, request.at) if request.at or one.status == "active"]
@@ -280,13 +296,13 @@ class Recalls:
         asked_at: datetime | None = None,
         **filters: Unpack[Filters],
     ) -> str:
-        """Return the best memories for a query and the user's standing wishes and limits as one block for a prompt,
-        fenced as data, within `max_tokens`. It may be empty.
+        """Return the best memories for a query as one block for a prompt, fenced as data, within `max_tokens`. It may
+        be empty.
 
-        Hits below 0.6 are marked as possibly related. `depth="wide"` fills the budget with further ones;
+        Hits below 0.6 are marked as possibly related. `depth="wide"` fills the budget with further ones and adds the
+        user's standing wishes and limits, unless a filter is about more than session, agent or group;
         `min_relevance_score` is the least score of a hit. The block's language is that of the query unless one is
-        named. The filters are those of `search`; standing wishes are left out if one of them is about more than
-        session, agent or group.
+        named. The filters are those of `search`.
 
             prompt = await memory.context("晚饭吃什么？", user_id="mei", max_tokens=400)
         """
@@ -295,7 +311,10 @@ class Recalls:
             user_id=validation.name("user_id", user_id),
             filters={name: value for name, value in filters.items() if value is not None},
             asked_at=asked_at,
-            **self._options(max_tokens, style, language, depth, None, min_relevance_score),
+            only_close=depth == "normal",
+            **self._options(
+                max_tokens, style, language, depth, MAX_CLOSE if depth == "normal" else None, min_relevance_score
+            ),
         )
         await self._turns.settle(user_id)
         return (await _recall(self, request, await self._engine.fence(), ())).block
