@@ -1,4 +1,5 @@
-"""Delivery: the share of indirect requests for which the memory that matters reaches the model, on every path.
+"""Delivery: the share of indirect requests for which the memory that matters reaches the model, on every path, and the
+number of other stored lines that come with it.
 
     python -m bench.delivery [--paths recall,"search tool"] [--show]
 
@@ -58,6 +59,13 @@ async def fill(memory: Memory) -> None:
         await memory.add([message for turn in turns for message in turn], user_id=USER, session_id=f"s{at}")
 
 
+def unrelated(pair: Pair, text: str) -> int:
+    """Count the stored lines in a text that belong to other requests, or are small talk."""
+    talk = tomllib.loads(DATA.read_text("utf-8"))["small_talk"]
+    facts = (other.is_in(text) for other in pairs() if other.fact != pair.fact)
+    return sum(facts) + sum(line in text for line in talk)
+
+
 async def missed(memory: Memory, path: DeliveryPath, asked: Sequence[Pair]) -> list[Pair]:
     """Return the pairs whose fact does not reach the model."""
     given = await path(memory, [pair.request for pair in asked])
@@ -77,17 +85,20 @@ async def measure(names: Sequence[str] | None, show: bool) -> bool:
             asked = pairs()
             for name in names or paths:
                 try:
-                    lost = await missed(memory, paths[name], asked)
+                    given = await paths[name](memory, [pair.request for pair in asked])
                 except Unavailable as error:
                     print(f"{name:24} NOT MEASURED: {error}")
                     continue
+                lost = [pair for pair, text in zip(asked, given, strict=True) if not pair.is_in(text)]
+                others = sum(map(unrelated, asked, given)) / len(asked)
                 enough = enough and len(lost) <= (1 - LEAST) * len(asked)
                 shares = [
                     f"{kind} {1 - sum(pair.language == kind for pair in lost) / len(of_kind):.0%}"
                     for kind in ("en", "zh")
                     if (of_kind := [pair for pair in asked if pair.language == kind])
                 ]
-                print(f"{name:24} {1 - len(lost) / len(asked):.0%} of {len(asked)} ({', '.join(shares)})")
+                share = f"{1 - len(lost) / len(asked):.0%} of {len(asked)} ({', '.join(shares)})"
+                print(f"{name:24} {share}, {others:.1f} unrelated lines")
                 for pair in lost if show else ():
                     print(f"    missed: {pair.request} / {pair.fact}")
     return enough

@@ -67,6 +67,11 @@ async def by_recall(memory: Memory, request: str) -> str:
     return (await recall(memory, [{"role": "user", "content": request}], **SAM)).block
 
 
+@path_of("context")
+async def by_context_verb(memory: Memory, request: str) -> str:
+    return await memory.context(request, **SAM)
+
+
 @path_of("search tool")
 async def by_tool(memory: Memory, request: str) -> str:
     return (await MemoryTools(memory, **SAM).call("search_memories", {"query": request})).text

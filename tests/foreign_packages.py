@@ -56,6 +56,22 @@ def mem0_client(number: str) -> Path:
     return folder
 
 
+def mem0_npm_client(number: str) -> Path:
+    """Return the folder of a version of mem0's npm package, with what it requires."""
+    if shutil.which("npm") is None:
+        raise Unavailable("npm is not installed")
+    folder = CACHE / f"mem0ai-npm-{number}"
+    with locked(CACHE / f"mem0-npm-{number}.lock"):
+        if not folder.is_dir():
+            new = CACHE / f"{folder.name}.new"
+            shutil.rmtree(new, ignore_errors=True)
+            leave_out = ("--omit=optional", "--omit=peer", "--legacy-peer-deps", "--ignore-scripts")
+            options = ("--prefix", new, "--no-save", "--no-audit", "--no-fund", *leave_out)
+            download("npm", "install", "--silent", *options, f"mem0ai@{number}")
+            new.rename(folder)
+    return folder / "node_modules" / "mem0ai"
+
+
 def fetched(fetch: Callable[[], Path]) -> Path:
     """Fetch sources or a package; skip the test if they cannot be had."""
     try:

@@ -1,4 +1,4 @@
-"""A program with mem0's Python client of a version before 2.0. Takes the address of a server and a key; prints JSON."""
+"""A program with mem0's Python client of any version. Takes the address of a server and a key; prints JSON."""
 
 import json
 import sys
@@ -6,7 +6,7 @@ import warnings
 from typing import Any
 
 warnings.simplefilter("ignore")
-from mem0 import MemoryClient  # noqa: E402
+import mem0  # noqa: E402
 
 
 def results(answer: Any) -> Any:
@@ -14,20 +14,23 @@ def results(answer: Any) -> Any:
 
 
 host, key = sys.argv[1:]
-client: Any = MemoryClient(api_key=key, host=host)
+is_new = not mem0.__version__.startswith(("0.", "1."))  # filters name the user
+client: Any = mem0.MemoryClient(api_key=key, host=host)
 owner: dict[str, Any] = {"user_id": "mei"}
 said = [{"role": "user", "content": "I'm allergic to peanuts."}, {"role": "assistant", "content": "Noted."}]
 call = {"role": "assistant", "content": None, "tool_calls": [{"id": "1"}]}
-client.add([call, *said], **owner, async_mode=False)
-filters: dict[str, Any] = {"filters": {"AND": [owner]}, "version": "v2"}
+client.add([call, *said], **owner, **({} if is_new else {"async_mode": False}))
+filters: dict[str, Any] = {"filters": {"AND": [owner]}, **({} if is_new else {"version": "v2"})}
 found = results(client.search("What am I allergic to?", **filters))
 listed = results(client.get_all(**filters))
+by_user = [listed, found] if is_new else [client.get_all(**owner), client.search("peanuts", **owner)]
 pages = client.get_all(**filters, page=1, page_size=1)
 first = listed[0]["id"]
 client.update(first, text="我对花生和芝麻过敏。")
 report = {
     "found": [memory["memory"] for memory in found],
     "listed": [memory["memory"] for memory in listed],
+    "byUser": [[memory["memory"] for memory in results(answer)] for answer in by_user],
     "pages": len(results(pages)),
     "updated": client.get(first)["memory"],
     "history": len(client.history(first)),

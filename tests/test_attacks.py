@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from jiyi import InvalidInput, Memory
-from jiyi.areas.recalls import standing_memories
+from jiyi.areas.standing import standing_memories
 from jiyi.cli.hook_input import _last_turn
 from jiyi.compat.mem0.filters import FilterTree
 from jiyi.testing import WordEmbedder

@@ -222,6 +222,59 @@ def test_a_kept_turn_of_a_user_who_was_deleted_meanwhile_is_not_stored(
     assert [text for _, text in texts(server, "stays")] == ["我住在苏州", "好的"]
 
 
+# -- a group for each repository ---------------------------------------------------------------------------------------
+
+
+def repository(folder: Path, origin: str | None = None) -> Path:
+    folder.mkdir(parents=True)
+    subprocess.run(["git", "init", "-q", str(folder)], check=True)
+    if origin is not None:
+        subprocess.run(["git", "-C", str(folder), "remote", "add", "origin", origin], check=True)
+    return folder
+
+
+def test_a_repository_is_named_by_its_origin_or_its_path(tmp_path: Path) -> None:
+    addresses = ("git@example.org:acme/shop.git", "https://mei:secret@example.org/acme/shop.git/")
+    for at, address in enumerate((*addresses, "ssh://git@example.org/acme/shop")):
+        (repository(tmp_path / f"clone{at}", address) / "src" / "深").mkdir(parents=True)
+        assert hook_input.repository_of(str(tmp_path / f"clone{at}" / "src" / "深")) == "example.org/acme/shop"
+    alone = repository(tmp_path / "商店")
+    commit = ["-c", "user.name=x", "-c", "user.email=x@example.org", "commit", "-q", "--allow-empty", "-m", "x"]
+    subprocess.run(["git", "-C", str(alone), *commit], check=True)
+    subprocess.run(["git", "-C", str(alone), "worktree", "add", "-q", str(tmp_path / "tree")], check=True)
+    assert hook_input.repository_of(str(tmp_path / "tree")) == hook_input.repository_of(str(alone)) == str(alone)
+    assert hook_input.repository_of(str(tmp_path)) == str(tmp_path)
+
+
+@pytest.mark.parametrize("through", ["server", "store"])
+def test_what_is_said_in_one_repository_is_not_recalled_in_another(
+    through: str, server: Running, stdin: Any, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """Claude Code's and Codex's input, which names the folder. The person stays the user."""
+    where = server.url if through == "server" else str(tmp_path / "memory.db")
+
+    def run(verb: str, **fields: Any) -> str:
+        stdin(**fields)
+        words = [verb, "--hook", "--per-project", "--store", where, "--user", "lin"]
+        if through == "server":
+            assert quick.run_quickly(words)
+            return capsys.readouterr().out
+        done = CliRunner().invoke(app, words, input=json.dumps(fields, ensure_ascii=False))
+        assert done.exit_code == 0, done.output
+        return done.output
+
+    shop, blog = (repository(tmp_path / name) for name in ("shop", "博客"))
+    for folder, said in ((shop, "We deploy with Ansible"), (blog, "我们用 Hugo 部署")):
+        run("observe", hook_event_name="Stop", prompt=said, last_assistant_message="OK.", cwd=str(folder))
+    for folder, here, there in ((shop, "Ansible", "Hugo"), (blog, "Hugo", "Ansible")):
+        asked = {"hook_event_name": "UserPromptSubmit", "session_id": "new", "prompt": "怎么部署？ how do we deploy?"}
+        found = run("context", **asked, cwd=str(folder))
+        assert here in found and there not in found
+    if through == "server":
+        groups = server.do(server.memory.usage.groups(user_id="lin", memory_types=["message"]))
+        assert set(groups) == {str(shop), str(blog)}
+
+
 # -- install -----------------------------------------------------------------------------------------------------------
 
 FOREIGN: dict[str, dict[str, str]] = {
@@ -330,3 +383,16 @@ def test_the_plugin_for_claude_code_does_what_install_does(tmp_path: Path, monke
     assert json.loads((plugin / ".claude-plugin/plugin.json").read_text())["version"] == __version__
     [listed] = json.loads((ROOT / ".claude-plugin/marketplace.json").read_text())["plugins"]
     assert (ROOT / listed["source"]).resolve() == plugin and listed["name"] == "jiyi"
+
+
+def test_install_can_keep_repositories_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    run = CliRunner().invoke
+    for agent in ("claude-code", "codex"):
+        for words in ([], ["--per-project"], []):  # each replaces the other
+            done = run(app, ["install", agent, "--project", "--yes", *words])
+            assert done.exit_code == 0 and ("/hooks" in done.output) == (agent == "codex")
+            written = "".join(files(tmp_path).values())
+            assert written.count("context --hook") == written.count("observe --hook") == 1
+            assert written.count("--per-project") == (3 if words else 0)
+        assert run(app, ["install", agent, "--project", "--remove", "--yes"]).exit_code == 0 and not files(tmp_path)

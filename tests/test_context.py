@@ -12,9 +12,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from jiyi import CandidateMemory, Memory
+from jiyi.areas.recalls import MAX_CLOSE, close
 from jiyi.memory_types import layer_of
 from jiyi.models import MemoryItem
-from jiyi.read.context import render_context, select_for_context
+from jiyi.read.context import render_context, sharing_words
 from jiyi.read.hits import hit
 from jiyi.text import budget
 from jiyi.text.budget import token_bound
@@ -361,13 +362,13 @@ async def test_what_has_ended_is_left_out(extracting_memory: Memory, old: str, n
     ],
 )
 def test_hits_at_a_limit_are_chosen(scores: list[float], chosen: list[float]) -> None:
-    hits = [hit(item(f"text {at}"), "text", score, None) for at, score in enumerate(scores)]
-    assert [one.relevance_score for one in select_for_context(hits)] == chosen
+    hits = [hit(item(f"text {at}"), "text", score) for at, score in enumerate(scores)]
+    assert [one.relevance_score for one in close(hits)[:MAX_CLOSE]] == chosen
 
 
 def test_small_talk_gets_only_hits_with_its_words() -> None:
-    hits = [hit(item(text), "tea", 0.9, None) for text in ("plays the cello", "drinks tea")]
-    assert [one.content for one in select_for_context(hits, small_talk="tea")] == ["drinks tea"]
+    hits = [hit(item(text), "tea", 0.9) for text in ("plays the cello", "drinks tea")]
+    assert [one.content for one in sharing_words("tea", hits)] == ["drinks tea"]
 
 
 def test_a_memory_holds_from_its_first_moment_until_its_last() -> None:

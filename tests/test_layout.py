@@ -128,7 +128,6 @@ SHARED_NAMES: dict[str, int] = {
     "openai.py": 3,
     "overview.py": 3,
     "query.py": 2,
-    "relations.py": 2,
     "relative_dates.py": 2,
     "search.py": 2,
     "serve.py": 2,

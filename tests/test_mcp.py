@@ -344,3 +344,13 @@ def test_the_configurations_on_the_page_start_the_server() -> None:
             name, *words = server["args"]
             with command.commands[name].make_context(name, words) as context:
                 assert context.params["user"] == "mei"
+
+
+async def test_a_private_group_has_memories_of_its_own(memory: Memory) -> None:
+    for group, said in (("shop", "We deploy with Ansible"), ("博客", "我们用 Hugo 部署")):
+        async with Client(make_server(memory, user_id="mei", group_id=group, private=True)) as client:
+            await save(client, said)
+    async with Client(make_server(memory, user_id="mei", group_id="shop", private=True)) as client:
+        found = text_of(await call(client, "search_memories", query="deploy 部署"))
+        assert "Ansible" in found and "Hugo" not in found
+    assert await memory.count(user_id="mei") == 2

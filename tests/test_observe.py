@@ -12,7 +12,9 @@ from time import monotonic
 import pytest
 
 from jiyi import Memory
+from jiyi.agents.tools import MemoryTools
 from jiyi.embed import Vectors
+from jiyi.settings import load_settings
 from jiyi.testing import WordEmbedder
 from rest import running
 from support import Place
@@ -112,16 +114,20 @@ class SlowFor(WordEmbedder):
         return await super().embed_documents(texts)
 
 
-async def test_the_context_of_a_client_waits_for_a_late_turn(path: Path) -> None:
+async def test_the_context_and_the_tools_of_a_client_wait_for_a_late_turn(path: Path) -> None:
     embedder = SlowFor("peanuts")
     with running(path, embedder=embedder) as server:
-        async with Memory.open(server.url) as memory:
+        async with Memory.open(server.url, settings=load_settings(tools={"recall_timeout_s": 60})) as memory:
             await memory.observe("I am allergic to peanuts", user_id="mei")
             assert (await memory.usage.observed()).waiting == 1
-            waiting = asyncio.create_task(memory.context("what am I allergic to?", user_id="mei"))
+            asked = "what am I allergic to?"
+            waiting = asyncio.create_task(memory.context(asked, user_id="mei"))
+            search = MemoryTools(memory, user_id="mei").call("search_memories", {"query": asked})
+            searching = asyncio.create_task(search)
             await asyncio.sleep(0.2)
             server._loop.call_soon_threadsafe(embedder.gate.set)
             assert "peanuts" in await waiting
+            assert "peanuts" in (await searching).text
 
 
 async def test_slow_turns_of_one_user_hold_up_neither_the_chat_nor_others(path: Path) -> None:

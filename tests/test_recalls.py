@@ -15,9 +15,9 @@ import pytest
 from jiyi import InvalidInput, Memory, MemoryItem, Recall, StoreError
 from jiyi.agents.recall import Conversation
 from jiyi.agents.tools import MemoryTools
+from jiyi.areas.recalls import MAX_CLOSE
 from jiyi.errors import StoreUnavailable
 from jiyi.read import accesses
-from jiyi.read.context import MAX_LINES
 from jiyi.settings import load_settings
 from jiyi.testing import WordEmbedder
 from support import LONG_AGO, dump, file_bytes, rows_with, stored
@@ -97,7 +97,7 @@ async def test_a_context_is_a_recall_of_what_it_may_show(memory: Memory) -> None
     await memory.add([f"tea number {number}" for number in range(40)], user_id="mei")
     await memory.context("tea", user_id="mei")
     [recall] = await memory.usage.recalls(user_id="mei")
-    assert len(recall.memory_ids) == MAX_LINES == 6
+    assert len(recall.memory_ids) == MAX_CLOSE == 6
 
 
 async def test_accesses_are_counted_without_a_trace_in_history_or_feed(memory: Memory, path: Path) -> None:

@@ -15,7 +15,7 @@ from conftest import verbatim
 from jiyi import CandidateMemory, Memory
 from jiyi.agents import recall
 from jiyi.agents.recall import Conversation
-from jiyi.areas.recalls import MAX_RETURNED
+from jiyi.areas.standing import MAX_RETURNED
 from jiyi.models import utc_now
 from jiyi.testing import WordEmbedder
 from rest import running

@@ -44,7 +44,7 @@ class Commit:
 async def run(trial: Trial) -> None:
     with ExitStack() as off:
         if trial.without is not None:
-            off.enter_context(patch("jiyi.areas.recalls.feed_position", _standstill))
+            off.enter_context(patch("jiyi.areas.standing.feed_position", _standstill))
         async for kind, place in stores(trial):
             folder = trial.scratch / f"exports {kind}"
             folder.mkdir()

@@ -73,6 +73,11 @@ async def fence_of(memory: Any) -> Fence:
     return found.fence or await memory._engine.fence()
 
 
+async def settle_turns(memory: Any, user_id: str) -> None:
+    """Wait a moment for the observed turns of a user, so that a search sees them."""
+    await memory._turns.settle(user_id, runtime(memory).settings.tools.recall_timeout_s / 2)
+
+
 async def owner_of(memory: Any, memory_id: str) -> str | None:
     """Return the user of a memory, for protocols that name a memory without its user."""
     engine: Engine = memory._engine

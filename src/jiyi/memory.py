@@ -19,10 +19,8 @@ from .embed import Embedder
 from .engine import Engine, Runtime
 from .errors import InvalidInput
 from .health import HealthCheck
-from .languages.words import language as language_of
 from .llm import LLM
 from .models import (
-    RELEVANT,
     Deletion,
     Health,
     MemoryItem,
@@ -36,7 +34,6 @@ from .models import (
     Stats,
     Status,
 )
-from .read.hits import as_they_were, to_the_point
 from .read.query import interpret, with_llm_synonyms
 from .read.rerank import Reranker
 from .reader import Reader
@@ -44,7 +41,6 @@ from .scope import Changes, Filters, explain_arguments
 from .settings import Settings, load_settings
 
 if TYPE_CHECKING:
-    from .read.context import ContextLanguage, Style
     from .write.accept import What
     from .write.drafts import Extractor
 
@@ -327,43 +323,6 @@ class Memory(Areas, Bulk, Recalls):
         if notes := tuple(note for note in (problem, unread) if note):
             found = found.model_copy(update={"degraded": (*found.degraded, *notes)})
         return engine.meter.count_search(found)
-
-    async def context(
-        self,
-        query: str,
-        *,
-        user_id: str,
-        max_tokens: int = 1500,
-        style: Style = "sections",
-        language: ContextLanguage | None = None,
-        min_relevance_score: float = 0.0,
-        asked_at: datetime | None = None,
-        **filters: Unpack[Filters],
-    ) -> str:
-        """Return the best memories for a query as one block for a prompt, fenced as data, within `max_tokens`.
-
-        Its language is that of the query unless one is named; the filters are those of `search`. It may be empty.
-
-            prompt = await memory.context("晚饭吃什么？", user_id="mei", max_tokens=400)
-        """
-        from .read import context
-        from .write.classify import is_small_talk
-
-        validation.whole("max_tokens", max_tokens, highest=1_000_000)
-        validation.choice("style", style, get_args(context.Style))
-        validation.choice("language", "en" if language is None else language, get_args(context.ContextLanguage))
-        await self._turns.settle(user_id)
-        least, at = min_relevance_score, filters.get("as_of") or asked_at
-        options: Any = {"min_relevance_score": least, "limit": context.MAX_LINES, "asked_at": asked_at, **filters}
-        found = await self.search(query, user_id=user_id, **options)
-        context.log_degraded(found.degraded)
-        chosen = context.select_for_context(found.hits, query if is_small_talk(query) else None)
-        weak = {hit.id for hit in chosen if hit.relevance_score < RELEVANT}
-        memories = await self.get_many([hit.id for hit in chosen], user_id=user_id) if chosen else ()
-        memories = [to_the_point(memory, query) for memory in as_they_were(memories, at)]
-        options = {"max_tokens": max_tokens, "style": style, "as_of": at, "weak": weak}
-        options["language"] = language or ("zh" if language_of(query) == "zh" else "en")
-        return await context.context_block(memories, fence=await self._engine.fence(), **options)
 
     async def get(self, memory_id: str, *, user_id: str) -> MemoryItem:
         """Return one memory by its id, a unique beginning of it (8 characters or more), or its `memory_key`."""

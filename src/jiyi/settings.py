@@ -221,7 +221,7 @@ class ToolSettings(Section):
     proactive_search_threshold: float = Field(
         default=0.0, ge=0, le=1, description="minimum relevance of recalled memories"
     )
-    max_results_per_search: int = Field(default=16, ge=1, le=20, description="memories per recall or tool search")
+    max_results_per_search: int = Field(default=16, ge=1, le=20, description="memories per search of a tool")
     recall_timeout_s: float = Field(
         default=1.5, gt=0, description="longest wait for memories in a turn; then the agent goes on without them"
     )

@@ -20,7 +20,7 @@ from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 from . import memory as engine
-from .areas import jobs, keys, maintenance, relations, sessions, synonyms, transfer, usage, workspace
+from .areas import jobs, keys, maintenance, sessions, synonyms, transfer, usage, workspace
 from .embed import Embedder
 from .engine import Runtime
 from .errors import StoreError
@@ -111,9 +111,9 @@ class Transfer(Area):
 
 
 class Relations(Area):
-    list = _verb(relations.Relations.list)
-    add = _verb(relations.Relations.add)
-    remove = _verb(relations.Relations.remove)
+    list = _verb(synonyms.Relations.list)
+    add = _verb(synonyms.Relations.add)
+    remove = _verb(synonyms.Relations.remove)
 
 
 class Sessions(Area):

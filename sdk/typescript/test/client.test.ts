@@ -39,6 +39,8 @@ test("pages, turns and recall", async () => {
   const recalled = await user.recall("我住在哪个城市？", { session_id: "s2" });
   assert.match(recalled.block, /里斯本/);
   assert.ok(recalled.used.length > 0);
+  assert.match(await user.context("我住在哪个城市？", { depth: "wide" }), /里斯本/);
+  assert.equal(await user.context("钥匙在哪里？", { min_relevance_score: 1 }), "");
   const page = await user.request("GET", "/v1/messages", { query: { user_id: "小明", limit: 10 } });
   assert.ok(page.items.some((message) => message.text === "我住在里斯本"));
   assert.ok((await user.deleteAll()).memories > 0);

@@ -18,8 +18,9 @@ from typing import Any, Self, TypeVar
 from pydantic import ValidationError
 
 from .. import sync, validation
-from ..areas.recalls import MAX_TOKENS, RecallReport, standing_memories
-from ..engine import fence_of, runtime
+from ..areas.recalls import MAX_TOKENS, Depth, RecallReport
+from ..areas.standing import standing_memories
+from ..engine import fence_of, runtime, settle_turns
 from ..errors import InvalidInput, JiyiError, NotFound
 from ..memory import Memory
 from ..models import RELEVANT, Hit, MemoryItem, Message, SearchResult
@@ -61,7 +62,7 @@ class Recalled:
     def of(cls, report: RecallReport, query: str) -> Self:
         return cls(
             hits=tuple(
-                hit_of(one.memory, query, one.relevance_score or 0.0, None) for one in report.used if not one.standing
+                hit_of(one.memory, query, one.relevance_score or 0.0) for one in report.used if not one.standing
             ),
             standing=tuple(one.memory for one in report.used if one.standing),
             block=report.block,
@@ -87,12 +88,15 @@ async def recall(
     agent_id: str | None = None,
     group_id: str | None = None,
     private: bool = False,
+    depth: Depth = "normal",
     limit: int | None = None,
+    min_relevance_score: float | None = None,
     max_tokens: int = MAX_TOKENS,
     style: Style = "sections",
     language: ContextLanguage | None = None,
 ) -> Recalled:
-    """Recall for a message of the user, or for the last one of a conversation, as a block for a prompt."""
+    """Recall for a message of the user, or for the last one of a conversation, as a block for a prompt. The options are
+    those of `Memory.recall`."""
     conversation = Conversation(
         memory=engine_of(memory),
         user_id=user_id,
@@ -102,9 +106,9 @@ async def recall(
         private=private,
     )
     words = said if isinstance(said, str) else last_words(said)
-    return await await_in(
-        memory, conversation.recall(words, limit=limit, max_tokens=max_tokens, style=style, language=language)
-    )
+    options: dict[str, Any] = {"depth": depth, "limit": limit, "min_relevance_score": min_relevance_score}
+    options |= {"max_tokens": max_tokens, "style": style, "language": language}
+    return await await_in(memory, conversation.recall(words, **options))
 
 
 async def observe(
@@ -270,5 +274,6 @@ class Conversation:
 
     async def search(self, query: str, **options: Any) -> SearchResult:
         """Search what this conversation may read. The recall is recorded with its session and agent."""
+        await settle_turns(self.memory, self.user_id)
         with asked_by(self.session_id, self.agent_id):
             return await self.memory.search(query, **{**options, **self.filters, "user_id": self.user_id})

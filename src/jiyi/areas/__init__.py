@@ -12,9 +12,8 @@ if TYPE_CHECKING:
     from .jobs import Jobs
     from .keys import Keys
     from .maintenance import Maintenance
-    from .relations import Relations
     from .sessions import Sessions, TurnQueue
-    from .synonyms import Synonyms
+    from .synonyms import Relations, Synonyms
     from .transfer import Transfer
     from .usage import Usage
     from .workspace import Workspace
@@ -53,7 +52,7 @@ class Areas:
     @cached_property
     def relations(self) -> Relations:
         """Relations between memories."""
-        from .relations import Relations
+        from .synonyms import Relations
 
         return Relations(self._engine)
 

@@ -18,7 +18,7 @@ from typing import Any
 from ..errors import InvalidInput
 
 AGENTS = ("claude-code", "codex", "cursor", "vscode")
-OURS = re.compile(r"\bjiyi(\.exe)?[\"']? (context|observe) --hook$")
+OURS = re.compile(r"\bjiyi(\.exe)?[\"']? (context|observe) --hook( --per-project)?$")
 BEGIN, END, MARK = "# >>> jiyi", "# <<< jiyi", "  # jiyi"
 Object = dict[str, Any]
 
@@ -66,16 +66,20 @@ class Places:
         return self.home / ".config" / "Code" / "User" / "mcp.json"
 
 
-def plan_changes(agent: str, places: Places, *, command: str, remove: bool) -> list[FileChange]:
+def plan_changes(
+    agent: str, places: Places, *, command: str, remove: bool, per_project: bool = False
+) -> list[FileChange]:
     """Return the files that change; none if everything is as it should be."""
-    server: Object = {"command": command, "args": ["mcp"]}
+    apart = ["--per-project"] if per_project else []
+    server: Object = {"command": command, "args": ["mcp", *apart]}
+    hook = " ".join(["--hook", *apart])
     shell = f'"{command}"' if " " in command else command
 
     def claude_hook(verb: str) -> Object:
-        return {"hooks": [{"type": "command", "command": f"{shell} {verb} --hook", "timeout": 10}]}
+        return {"hooks": [{"type": "command", "command": f"{shell} {verb} {hook}", "timeout": 10}]}
 
     def cursor_hook(verb: str) -> Object:
-        return {"command": f"{shell} {verb} --hook"}
+        return {"command": f"{shell} {verb} {hook}"}
 
     prompts = {"UserPromptSubmit": [claude_hook("context")], "Stop": [claude_hook("observe")]}
     if agent == "claude-code":

@@ -15,6 +15,7 @@ TEXT_PARTS = ("text", "input_text", "output_text")
 MAX_INPUT = 4_000_000
 MAX_TEXT = 20_000
 MAX_QUERY = 8_000
+MAX_GROUP = 256  # characters of a group
 Turn = list[dict[str, str]]
 
 
@@ -25,6 +26,7 @@ class HookInput(NamedTuple):
     prompt: str
     session_id: str | None
     turn: Turn
+    folder: str | None  # in which the agent works
 
     @classmethod
     def parse(cls, data: str) -> HookInput:
@@ -41,9 +43,14 @@ class HookInput(NamedTuple):
             turn = _last_turn(Path(path))
         if answer:
             turn = [*(one for one in turn if one["role"] == "user"), {"role": "assistant", "content": answer}]
-        event = str(given.get("hook_event_name") or "")
+        roots = given.get("workspace_roots")  # Cursor's
+        folder = given.get("cwd") or (roots[0] if isinstance(roots, list) and roots else None)
         return cls(
-            event=event, prompt=prompt[:MAX_QUERY], session_id=str(session)[:256] if session else None, turn=turn
+            event=str(given.get("hook_event_name") or ""),
+            prompt=prompt[:MAX_QUERY],
+            session_id=str(session)[:256] if session else None,
+            turn=turn,
+            folder=folder if isinstance(folder, str) else None,
         )
 
     def answer(self, block: str) -> str:
@@ -110,3 +117,48 @@ def _message_text(content: Any) -> str:
         return _text(content)
     parts = [part.get("text") for part in content if isinstance(part, dict) and part.get("type") in TEXT_PARTS]
     return _text("\n".join(part for part in parts if isinstance(part, str)))
+
+
+# -- the repository ----------------------------------------------------------------------------------------------------
+
+
+def repository_of(folder: str | None = None) -> str:
+    """Return the group of memories for the repository of a folder: the address of its remote `origin`, so that clones
+    and worktrees have one, else its path. Outside of a repository it is the folder itself."""
+    here = Path(folder or Path.cwd()).absolute()
+    for root in (here, *here.parents):
+        if (root / ".git").exists():
+            common = _git_folder(root / ".git")
+            main = common.parent if common.name == ".git" else root
+            return (_origin(common / "config") or str(main))[-MAX_GROUP:]
+    return str(here)[-MAX_GROUP:]
+
+
+def _git_folder(path: Path) -> Path:
+    """Return the folder that a repository shares with its worktrees; `.git` is a file in those and in submodules."""
+    if path.is_dir():
+        return path
+    try:
+        own = path.parent / path.read_text("utf-8").partition("gitdir:")[2].strip()
+        shared = own / "commondir"
+        return (own / shared.read_text("utf-8").strip()).resolve() if shared.exists() else own.resolve()
+    except (OSError, ValueError):
+        return path
+
+
+def _origin(config: Path) -> str | None:
+    """Return host and path of the remote `origin`, without credentials."""
+    try:
+        lines = config.read_text("utf-8").splitlines()
+    except (OSError, ValueError):
+        return None
+    section = ""
+    for line in map(str.strip, lines):
+        if line.startswith("["):
+            section = line
+        name, _, value = line.partition("=")
+        if section == '[remote "origin"]' and name.strip() == "url":
+            address = value.strip().partition("://")[2] or value.strip().replace(":", "/", 1)
+            address = address.rpartition("@")[2] if "@" in address.partition("/")[0] else address
+            return address.rstrip("/").removesuffix(".git") or None
+    return None

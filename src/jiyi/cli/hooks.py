@@ -9,7 +9,7 @@ import typer
 
 from ..errors import InvalidInput, JiyiError
 from . import options as opt
-from .hook_input import HookInput, read_stdin
+from .hook_input import HookInput, read_stdin, repository_of
 from .session import STORE, USER, call, general, missing_file, options, plain, settings_for_agent
 
 if TYPE_CHECKING:
@@ -18,13 +18,19 @@ if TYPE_CHECKING:
 Query = Annotated[str | None, typer.Argument(metavar="QUERY", help="The user's words.", show_default=False)]
 HOOK = "Read the JSON that a coding agent sends to its hooks from stdin; never fail."
 Hook = Annotated[bool, typer.Option("--hook", help=HOOK)]
+PER_PROJECT = "Store and recall for the repository of the current folder only, as a group of its name."
+PerProject = Annotated[bool, typer.Option("--per-project", help=PER_PROJECT)]
 Said = Annotated[str | None, typer.Argument(metavar="TEXT", help="The user's message.", show_default=False)]
 Answer = Annotated[str | None, typer.Argument(metavar="ANSWER", help="The agent's answer.", show_default=False)]
 
 
 @general(USER, STORE)
 def context(
-    query: Query = None, hook: Hook = False, session_id: opt.Session = None, agent_id: opt.Agent = None
+    query: Query = None,
+    hook: Hook = False,
+    per_project: PerProject = False,
+    session_id: opt.Session = None,
+    agent_id: opt.Agent = None,
 ) -> None:
     """Print what the memory has to say on a request, as a block for a prompt.
 
@@ -48,7 +54,10 @@ def context(
     async def recalled(memory: Memory, user_id: str) -> str:
         from ..agents.recall import recall
 
-        return (await recall(memory, asked, user_id=user_id, session_id=session, agent_id=agent_id)).block
+        scope: dict[str, Any] = {"user_id": user_id, "session_id": session, "agent_id": agent_id}
+        if per_project:
+            scope |= {"group_id": repository_of(given and given.folder), "private": True}
+        return (await recall(memory, asked, **scope)).block
 
     block = plain(_run(recalled, hook=hook, create=False) or "")
     typer.echo(block if given is None else given.answer(block))
@@ -59,6 +68,7 @@ def observe(
     text: Said = None,
     answer: Answer = None,
     hook: Hook = False,
+    per_project: PerProject = False,
     session_id: opt.Session = None,
     agent_id: opt.Agent = None,
 ) -> None:
@@ -73,8 +83,8 @@ def observe(
     otherwise it opens the store.
     """
     session = session_id
+    given = _hook_input() if hook else None
     if hook:
-        given = _hook_input()
         turn = given.turn if given is not None else []
         session = session or (given.session_id if given is not None else None)
     else:
@@ -84,10 +94,11 @@ def observe(
             raise InvalidInput("TEXT", "is missing")
     if not turn:
         return
+    scope = {"session_id": session, "agent_id": agent_id}
+    if per_project:
+        scope["group_id"] = repository_of(given and given.folder)
     _run(
-        lambda memory, user_id: memory.add(
-            turn, user_id=user_id, session_id=session, agent_id=agent_id, wait=False, actor="observe"
-        ),
+        lambda memory, user_id: memory.add(turn, user_id=user_id, **scope, wait=False, actor="observe"),
         hook=hook,
         create=True,
     )

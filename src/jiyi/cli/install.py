@@ -18,14 +18,23 @@ from .agent_files import AGENTS, FileChange, Places, plan_changes, write
 AgentName = Annotated[str, typer.Argument(metavar="AGENT", help=f"One of {', '.join(AGENTS)}.")]
 Remove = Annotated[bool, typer.Option("--remove", help="Remove what install wrote.")]
 Project = Annotated[bool, typer.Option("--project", help="Only for the project in the current folder.")]
+APART = "Remember each repository apart: what is said in one is not recalled in another."
+PerProject = Annotated[bool, typer.Option("--per-project", help=APART)]
 
 
-def install(agent: AgentName, remove: Remove = False, project: Project = False, yes: opt.Yes = False) -> None:
+def install(
+    agent: AgentName,
+    remove: Remove = False,
+    project: Project = False,
+    per_project: PerProject = False,
+    yes: opt.Yes = False,
+) -> None:
     """Connect a coding agent: hooks that recall and observe, and the MCP server.
 
     Examples:
     $ jiyi install claude-code
     $ jiyi install cursor --project
+    $ jiyi install claude-code --per-project
     $ jiyi install codex --remove    # 删除写入的配置
 
     It shows the changes and asks before it writes. Other entries of the files
@@ -37,7 +46,7 @@ def install(agent: AgentName, remove: Remove = False, project: Project = False, 
     beside = Path(sys.executable).with_name("jiyi.exe" if sys.platform == "win32" else "jiyi")  # of this environment
     # With its path: coding agents that are started from a desktop have another PATH than this terminal.
     command = str(beside) if beside.exists() else shutil.which("jiyi") or "jiyi"
-    changes = plan_changes(agent, places, command=command, remove=remove)
+    changes = plan_changes(agent, places, command=command, remove=remove, per_project=per_project)
     if not changes:
         typer.echo("nothing to remove" if remove else "everything is in place already")
         return
@@ -51,6 +60,8 @@ def install(agent: AgentName, remove: Remove = False, project: Project = False, 
         typer.echo(f"{done} {change.path}")
     if not remove:
         typer.echo(f"start {agent} again; `jiyi serve` in the background makes its hooks faster")
+        if agent == "codex":
+            typer.echo("Codex runs no hook that nobody has reviewed: open /hooks in it and trust both")
 
 
 def _diff(change: FileChange) -> str:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from zlib import crc32
 
-from .hook_input import HookInput, read_stdin
+from .hook_input import HookInput, read_stdin, repository_of
 from .plain_text import plain
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def run_quickly(arguments: list[str]) -> bool:
         if command == "context":
             print(hook.warning(told))  # noqa: T201
         else:
-            keep_turn(hook.turn, _scope(given["options"], hook.session_id), given["options"].get("user"), url)
+            keep_turn(hook.turn, _scope(given, hook), given["options"].get("user"), url)
     except (NoServer, ValueError):
         return False
     return True
@@ -84,7 +84,7 @@ def _parse(arguments: list[str]) -> dict[str, Any] | None:
     """Read the common arguments; None if there are others."""
     options: dict[str, str] = {}
     words: list[str] = []
-    hook = False
+    flags = dict.fromkeys(("--hook", "--per-project"), False)
     rest = iter(arguments)
     for argument in rest:
         if argument in OPTIONS:
@@ -92,27 +92,28 @@ def _parse(arguments: list[str]) -> dict[str, Any] | None:
             if value is None:
                 return None
             options[OPTIONS[argument]] = value
-        elif argument == "--hook":
-            hook = True
+        elif argument in flags:
+            flags[argument] = True
         elif argument.startswith("-"):
             return None
         else:
             words.append(argument)
-    return {"options": options, "words": words, "hook": hook}
+    return {"options": options, "words": words, "hook": flags["--hook"], "per_project": flags["--per-project"]}
 
 
 def _context(given: dict[str, Any], hook: HookInput | None, url: str | None) -> str:
-    options, words = given["options"], given["words"]
     if hook is not None:
-        return hook.answer(plain(recall(hook.prompt, options, hook.session_id, url)) if hook.prompt else "")
-    if len(words) != 1:
+        return hook.answer(recall(hook.prompt, given, hook, url) if hook.prompt else "")
+    if len(given["words"]) != 1:
         raise ValueError("one query")
-    return plain(recall(words[0], options, None, url))
+    return recall(given["words"][0], given, None, url)
 
 
-def recall(query: str, options: dict[str, str], session_id: str | None, url: str | None) -> str:
-    body = {"said": query, **_scope(options, session_id)}
-    return str(ask_server("/v1/recall", body, user=options.get("user"), url=url)["block"])
+def recall(query: str, given: dict[str, Any], hook: HookInput | None, url: str | None) -> str:
+    body: dict[str, Any] = {"said": query, **_scope(given, hook)}
+    if given["per_project"]:
+        body["private"] = True
+    return plain(str(ask_server("/v1/recall", body, user=given["options"].get("user"), url=url)["block"]))
 
 
 def _observe(given: dict[str, Any], hook: HookInput | None, url: str | None) -> None:
@@ -127,12 +128,15 @@ def _observe(given: dict[str, Any], hook: HookInput | None, url: str | None) -> 
         roles = ("user", "assistant")
         turn = [{"role": role, "content": text} for role, text in zip(roles, words, strict=False)]
     send_kept_turns(url)
-    body = {"messages": turn, **_scope(options, hook.session_id if hook is not None else None)}
+    body = {"messages": turn, **_scope(given, hook)}
     ask_server("/v1/memories", body, user=options.get("user"), url=url)
 
 
-def _scope(options: dict[str, str], session_id: str | None) -> dict[str, str]:
-    named = {"session_id": options.get("session") or session_id, "agent_id": options.get("agent")}
+def _scope(given: dict[str, Any], hook: HookInput | None) -> dict[str, str]:
+    options = given["options"]
+    named = {"session_id": options.get("session") or (hook and hook.session_id), "agent_id": options.get("agent")}
+    if given["per_project"]:
+        named["group_id"] = repository_of(hook and hook.folder)
     return {name: value for name, value in named.items() if value}
 
 

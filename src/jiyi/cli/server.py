@@ -35,6 +35,8 @@ Lang = Annotated[
 ]
 ChatGPT = Annotated[bool, typer.Option("--chatgpt", help="Offer search and fetch too, for ChatGPT connectors.")]
 Agent = Annotated[str | None, typer.Option("--agent", metavar="NAME", help="Agent of the saved memories.")]
+APART = "Save and find memories of the repository of the current folder only."
+PerProject = Annotated[bool, typer.Option("--per-project", help=APART)]
 
 To = Annotated[str, typer.Option("--to", metavar="URL", help="Base URL of the model's server.")]
 KEY_ENV = "Environment variable with the key for the model's server. Default: the program's own key."
@@ -167,6 +169,7 @@ def mcp(
     log_level: LogLevel = None,
     log_format: LogFormat = "text",
     agent_id: Agent = None,
+    per_project: PerProject = False,
 ) -> None:
     """Serve the memory to MCP clients: Claude, Cursor, VS Code, Codex, ChatGPT, …
 
@@ -189,10 +192,18 @@ def mcp(
     from ..agents.mcp.server import make_server
     from ..engine import runtime
     from ..warm import warm_up
+    from .hook_input import repository_of
 
     async def run(memory: Any, user_id: str) -> None:
         server = make_server(
-            memory, user_id=user_id, agent_id=agent_id, language=lang, read_only=read_only, chatgpt=chatgpt
+            memory,
+            user_id=user_id,
+            agent_id=agent_id,
+            group_id=repository_of() if per_project else None,
+            private=per_project,
+            language=lang,
+            read_only=read_only,
+            chatgpt=chatgpt,
         )
         if not http:
             await serve_stdio(server)

@@ -12,7 +12,7 @@ from typing import IO, Any, cast
 from pydantic import BaseModel
 
 from .. import validation
-from ..areas import jobs, keys, maintenance, relations, sessions, synonyms, transfer, usage, workspace
+from ..areas import jobs, keys, maintenance, sessions, synonyms, transfer, usage, workspace
 from ..areas.transfer import FORMATS
 from ..errors import AccessDenied, InvalidInput, NotFound, UserErased
 from ..keep.compress import CompressPlan, CompressReport
@@ -102,9 +102,9 @@ class Keys(Area):
 
 
 class Relations(Area):
-    list = served(relations.Relations.list, "GET", RELATIONS, tuple[Relation, ...], field="items")
-    add = served(relations.Relations.add, "POST", RELATIONS, Relation, repeatable=True)
-    remove = served(relations.Relations.remove, "DELETE", RELATIONS, int, field="removed")
+    list = served(synonyms.Relations.list, "GET", RELATIONS, tuple[Relation, ...], field="items")
+    add = served(synonyms.Relations.add, "POST", RELATIONS, Relation, repeatable=True)
+    remove = served(synonyms.Relations.remove, "DELETE", RELATIONS, int, field="removed")
 
 
 class Synonyms(Area):

@@ -214,6 +214,7 @@ class Hit(Value):
     layer: Layer
     relevance_score: float
     relevant: bool = Field(default=False, description="its score is 0.6 or more, from which a memory should be used")
+    outdated: bool = Field(default=False, description="it has ended, and the query is about the present")
     importance: float
     created_at: datetime
     occurred_at: datetime

@@ -14,7 +14,7 @@ from .. import threads
 from ..languages import cue
 from ..languages.terms import content_hash, exact_hash, hamming, near_hash, non_overlapping, tokens
 from ..languages.words import normalise
-from ..models import RELEVANT, Hit, MemoryItem, utc_now
+from ..models import Hit, MemoryItem, utc_now
 from ..roles import USER_SUBJECTS, role_kind, teller_of
 from ..text.budget import token_bound
 from ..text.fence import NOTICES, Fence, is_context, one_line, quoted, strip_context
@@ -81,10 +81,7 @@ _FRAMES: dict[ContextLanguage, _Frame] = {
 
 _OF_USER = ("preferences", "patterns")  # sections for what the user tells of himself
 
-MAX_LINES = 6
-MAX_WEAK_LINES = 2
-WEAK_BESIDE = 0.35  # least score of a line beside relevant ones
-WEAK_ALONE = 0.12  # least score of a line where nothing is relevant
+MAX_BULLETS = 6
 _SHARES = 8  # long memories that get room before one of them may take more
 _LEAST_SHARE = 48  # tokens; a date and a speaker can take half of that
 _LEAST_CUT = 8  # characters; less of a memory is useless
@@ -116,16 +113,6 @@ def sharing_words(query: str, hits: Sequence[Hit]) -> list[Hit]:
     return [hit for hit in hits if not words.isdisjoint(tokens(hit.content[:BEGINNING]))]
 
 
-def select_for_context(hits: Sequence[Hit], small_talk: str | None = None) -> list[Hit]:
-    """Return the hits for a prompt: the relevant ones and those that may belong to them; without a relevant one, at
-    most two that may help; nothing if none comes close. For a query that is small talk, only hits with its words."""
-    if small_talk is not None:
-        hits = sharing_words(small_talk, hits)
-    if hits and hits[0].relevance_score >= RELEVANT:
-        return [hit for hit in hits if hit.relevance_score >= WEAK_BESIDE][:MAX_LINES]
-    return [hit for hit in hits if hit.relevance_score >= WEAK_ALONE][:MAX_WEAK_LINES]
-
-
 async def context_block(memories: Sequence[MemoryItem], *, max_tokens: int, **options: Unpack[BlockOptions]) -> str:
     """Render memories like `render_context`, in a thread if they are long."""
     size = sum(min(len(memory.content), max_tokens * _LONGEST_TOKEN) for memory in memories)
@@ -151,7 +138,7 @@ def render_context(
     longest = max_tokens * _LONGEST_TOKEN
     distinct = _distinct(_newest(_valid(memories, as_of)), longest)
     found = (line for memory in distinct if (line := _line(memory, frame, longest, weak, standing)).text)
-    lines = list(islice(found, MAX_LINES + len(standing) if style == "bullets" else None))
+    lines = list(islice(found, MAX_BULLETS + len(standing) if style == "bullets" else None))
     budget, count = max_tokens, cache(count)
     empty = count(fence.block(_layout((), frame, style)))
     while shown := _fill(lines, frame, style, budget - empty, count):

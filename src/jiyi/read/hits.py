@@ -20,7 +20,14 @@ MOST = 450  # width of one memory in a prompt; a Chinese character counts as thr
 _DAY = re.compile(r"(\d{4}-\d{2}-\d{2}): ")
 
 
-def hit(memory: MemoryItem, query: str, relevance_score: float, explanation: Explanation | None) -> Hit:
+def hit(
+    memory: MemoryItem,
+    query: str,
+    relevance_score: float,
+    explanation: Explanation | None = None,
+    *,
+    outdated: bool = False,
+) -> Hit:
     speaker = memory.data.get("speaker") or memory.data.get("role")
     return Hit(
         id=memory.id,
@@ -33,6 +40,7 @@ def hit(memory: MemoryItem, query: str, relevance_score: float, explanation: Exp
         layer=memory.layer,
         relevance_score=relevance_score,
         relevant=relevance_score >= RELEVANT,
+        outdated=outdated,
         importance=memory.importance,
         created_at=memory.created_at,
         occurred_at=memory.occurred_at,

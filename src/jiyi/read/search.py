@@ -72,6 +72,7 @@ class CachedResult(BaseModel):
     key: str  # a reply to another query would be noticed
     until: AwareDatetime
     hits: tuple[tuple[str, Annotated[float, Field(ge=0, le=1)]], ...]
+    outdated: frozenset[str] = frozenset()  # ids of hits
     total_found: Annotated[int, Field(ge=0)]
     searched: Annotated[int, Field(ge=0)]
     expanded: bool  # synonyms were searched for; they are looked up again
@@ -158,6 +159,7 @@ class Searcher:
                 key=key,
                 until=_earlier(now, self._period.left(now), next_end),
                 hits=tuple((hit.id, hit.relevance_score) for hit in found.hits),
+                outdated=frozenset(hit.id for hit in found.hits if hit.outdated),
                 total_found=found.total_found,
                 searched=found.searched,
                 expanded=found.expanded_keywords != expanded_keywords(query, {}),
@@ -307,7 +309,9 @@ class Searcher:
         synonyms = synonyms_of(query, snapshot) if stored.expanded else {}
         return SearchResult(
             query=query.asked,
-            hits=tuple(hit(memories[one], query.text, score, None) for one, score in stored.hits),
+            hits=tuple(
+                hit(memories[one], query.text, score, outdated=one in stored.outdated) for one, score in stored.hits
+            ),
             total_found=stored.total_found,
             searched=stored.searched,
             search_strategy_used=query.mode,
@@ -365,7 +369,8 @@ def _hits(query: Query, best: Sequence[RankedHit], found: Found) -> tuple[Hit, .
     for one in best:
         if (memory := found.memories.get(one.id)) is not None:
             terms = matched_terms(memory, found.index_query.terms) if query.explain else ()
-            hits.append(hit(memory, query.text, one.score, one.explanation(terms) if query.explain else None))
+            explanation = one.explanation(terms) if query.explain else None
+            hits.append(hit(memory, query.text, one.score, explanation, outdated=one.outdated))
     return tuple(hits)
 
 

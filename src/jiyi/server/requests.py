@@ -8,7 +8,7 @@ from fastapi import Query
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
 
 from .. import validation
-from ..areas.recalls import MAX_TOKENS
+from ..areas.recalls import MAX_CONTEXT_TOKENS, MAX_TOKENS, Depth
 from ..keys import MAX_KEY_USERS, Permission
 from ..memory_types import Layer
 from ..models import (
@@ -241,14 +241,19 @@ class AnswerBody(FilterBody):
     asked_at: Time | None = None
 
 
+RECALL_DEPTH: Any = Field(default="normal", description='"wide" fills the token budget with weaker hits')
+LEAST_RELEVANCE = "least score of a hit; default: the setting tools.proactive_search_threshold"
+
+
 class ContextBody(FilterBody):
     model_config = example(query="晚饭吃什么？", max_tokens=400)
 
     query: QueryText
-    max_tokens: Annotated[int, Field(ge=1, le=1_000_000)] = 1500
+    max_tokens: Annotated[int, Field(ge=1, le=1_000_000)] = MAX_CONTEXT_TOKENS
     style: Style = "sections"
     language: ContextLanguage | None = None
-    min_relevance_score: Share = 0.0
+    depth: Depth = RECALL_DEPTH
+    min_relevance_score: Share | None = Field(default=None, description=LEAST_RELEVANCE)
     asked_at: Time | None = None
 
 
@@ -264,8 +269,9 @@ class RecallBody(Body):
     agent_id: Name | None = None
     group_id: Name | None = None
     private: bool = Field(default=False, description="only the memories of this agent and group")
-    limit: Annotated[int, Field(ge=1, le=validation.MAX_LIMIT)] | None = None
-    min_relevance_score: Annotated[float, Field(ge=0, le=1)] | None = None
+    depth: Depth = RECALL_DEPTH
+    limit: Limit | None = None
+    min_relevance_score: Share | None = Field(default=None, description=LEAST_RELEVANCE)
     explain: bool = Field(default=False, description="add what was left out, and why")
 
 

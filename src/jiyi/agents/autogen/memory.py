@@ -26,7 +26,7 @@ _MESSAGES: TypeAdapter[list[LLMMessage]] = TypeAdapter(list[LLMMessage])
 
 class JiyiMemoryConfig(BaseModel):
     binding: Binding
-    limit: int
+    limit: int | None = None
 
 
 class JiyiMemory(AutoGenMemory, Component[JiyiMemoryConfig]):
@@ -45,7 +45,7 @@ class JiyiMemory(AutoGenMemory, Component[JiyiMemoryConfig]):
     ) -> None:
         self._source = source_of(memory)
         self._binding = bind(self._source, **scope)
-        self._limit = limit or runtime(self._source.memory).settings.tools.max_results_per_search
+        self._limit = limit
         self._conversation = Conversation(memory=self._source.memory, **self._binding.model_dump(exclude=_NOT_SCOPE))
 
     async def add(self, content: MemoryContent, cancellation_token: CancellationToken | None = None) -> None:
@@ -71,7 +71,8 @@ class JiyiMemory(AutoGenMemory, Component[JiyiMemoryConfig]):
     ) -> MemoryQueryResult:
         """Find memories, best first; further arguments are those of `Memory.search`."""
         memory = await self._source.get()
-        wanted = {"limit": self._limit, **kwargs}
+        most = runtime(memory).settings.tools.max_results_per_search
+        wanted = {"limit": self._limit or most, **kwargs}
         found = await self._conversation.search(_text(query) if isinstance(query, MemoryContent) else query, **wanted)
         items = await memory.get_many([hit.id for hit in found.hits], user_id=self._binding.user_id)
         contents = {item.id: item.content for item in items}

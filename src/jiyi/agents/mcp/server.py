@@ -22,19 +22,23 @@ def make_server(
     *,
     user_id: str,
     agent_id: str | None = None,
+    group_id: str | None = None,
+    private: bool = False,
     language: ToolLanguage = "en",
     read_only: bool = False,
     chatgpt: bool = False,
 ) -> Server[Any]:
-    """Make a server over an open memory for one user; no request can name another user. `chatgpt` adds the tools
-    `search` and `fetch`, which ChatGPT connectors need. With a language model there is `ask_memory` too."""
+    """Make a server over an open memory for one user; no request can name another user. `private` limits reading to
+    the agent and the group. `chatgpt` adds the tools `search` and `fetch`, which ChatGPT connectors need. With a
+    language model there is `ask_memory` too."""
     offered = (*TOOLS, *(MODEL_TOOLS if runtime(memory).llm is not None else ()))
     only = tuple(tool.name for tool in offered if tool.read_only or not read_only)
     connector = CONNECTOR if chatgpt else {}
 
     def tools() -> MemoryTools:
         # New for each request: a connection may serve many conversations, so a repeated search is not a loop.
-        return MemoryTools(memory, user_id=user_id, agent_id=agent_id, language=language, only=only)
+        scope: Any = {"user_id": user_id, "agent_id": agent_id, "group_id": group_id, "private": private}
+        return MemoryTools(memory, **scope, language=language, only=only)
 
     tools()  # validates user and agent before a client connects
 

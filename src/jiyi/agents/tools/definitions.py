@@ -8,9 +8,9 @@ from pydantic import BeforeValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from ... import validation
-from ...areas.recalls import choose_hits, choose_standing, hits_to_fetch
+from ...areas.recalls import LEAST_SCORE, select
 from ...engine import runtime
-from ...models import MemoryItem
+from ...models import Hit, MemoryItem, SearchResult
 from ...text.fence import named, strip_context
 from ..recall import Conversation
 from .inputs import (
@@ -99,29 +99,37 @@ async def search_memories(conversation: Conversation, given: SearchMemoriesInput
     limit = given.limit or runtime(conversation.memory).settings.tools.max_results_per_search
     times = (*(given.time_range or ()), given.time_range_days)
     is_filtered = any((given.memory_types, *times, given.min_relevance_score, given.metadata, given.keywords))
-    standing = [] if is_filtered else await conversation.standing(skip_session=False)
-    found = await conversation.search(
-        given.query,
-        search_mode=given.search_mode,
-        keywords=given.keywords,
-        memory_types=given.memory_types,
-        metadata=given.metadata,
-        time_range=given.time_range,
-        time_range_days=given.time_range_days,
-        min_relevance_score=given.min_relevance_score or 0.0,
-        limit=limit if is_filtered else hits_to_fetch(limit, standing),
-    )
+
+    async def search(wanted: int) -> SearchResult:
+        return await conversation.search(
+            given.query,
+            search_mode=given.search_mode,
+            keywords=given.keywords,
+            memory_types=given.memory_types,
+            metadata=given.metadata,
+            time_range=given.time_range,
+            time_range_days=given.time_range_days,
+            min_relevance_score=given.min_relevance_score or (0.0 if is_filtered else LEAST_SCORE),
+            limit=wanted,
+        )
+
+    standing: Sequence[MemoryItem] = ()
+    if is_filtered:
+        found = await search(limit)
+        hits: Sequence[Hit] = found.hits
+    else:
+        always = await conversation.standing(skip_session=False)
+        hits, standing, found = await select(search, given.query, always, limit=limit)
     if given.memory_types and not found.searched:  # models invent types, which would hide every memory
         output: SearchMemoriesOutput = await search_memories.run(
             conversation, given.model_copy(update={"memory_types": None})
         )
         return output.model_copy(update={"types_without_memories": tuple(given.memory_types)})
-    hits = found.hits if is_filtered else choose_hits(found.hits, standing, limit)
     return SearchMemoriesOutput(
         total_found=found.total_found,
         results=[MemorySearchResult.of(hit) for hit in hits],
         search_strategy_used=found.search_strategy_used,
-        standing=[ListedMemory.of(one) for one in choose_standing(standing, hits, found.hits)],
+        standing=[ListedMemory.of(one) for one in standing],
         expanded_keywords=list(found.expanded_keywords) or None,
         degraded=list(found.degraded),
         # A filter that matches nothing also searches 0 memories.

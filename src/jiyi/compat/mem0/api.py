@@ -14,23 +14,22 @@ from typing import Any, Protocol
 from pydantic import JsonValue
 
 from ... import validation
-from ...areas.recalls import choose_hits, choose_standing, standing_memories
 from ...engine import delete_many, has_reranker, ids_in, update_many, users_in
 from ...engine import owner_of as stored_owner
 from ...errors import InvalidInput, NotFound
 from ...ids import from_uuid, time_of, to_uuid
 from ...memory import Memory
-from ...models import RELEVANT, CandidateMemory, Deletion, Hit, MemoryItem, Message, Receipt, ReceiptState, Revision
+from ...models import CandidateMemory, Deletion, MemoryItem, Message, Receipt, ReceiptState, Revision
 from ...roles import is_instruction, is_person
 from ...scope import Changes
 from ...store.repositories.memories import Places
 from ...write.change import WantedChange
 from .filters import ANY, ENTITIES, FilterTree, Owners, entity, owner_of, user_shown
+from .recalled_scores import recalled_scores
 from .times import end_of, last_day, parse_time
 
 NEEDED = "one of user_id, agent_id, app_id and run_id is needed"
 MAX_USERS = 100  # in one search
-STANDING_SHARE = 10  # at most one result of so many is there because it always applies
 MAX_SCANNED = 20_000  # memories that one filtered listing reads
 QUESTION_MARKS = ("?", "？")
 EVENTS = {"add": "ADD", "restore": "UPDATE", "archive": "DELETE", "supersede": "UPDATE", "merge": "UPDATE"}
@@ -154,37 +153,23 @@ class Mem0:
         asked_at = None if reference_date is None else parse_time("reference_date", reference_date)
         found: list[tuple[float, MemoryItem]] = []
         for owner in owners:
-            result = await self.memory.search(
-                query,
-                user_id=owner,
-                min_relevance_score=threshold or 0.0,
-                limit=min(2 * limit, validation.MAX_LIMIT) if exact else validation.MAX_LIMIT,
-                asked_at=asked_at,
-                **scope,
-            )
             if exact and len(owners) == 1 and threshold is None and not categories:
-                scores = await self._with_standing(result.hits, owner, scope, limit)
+                scores = await recalled_scores(self.memory, query, owner, scope, limit=limit, asked_at=asked_at)
             else:
+                result = await self.memory.search(
+                    query,
+                    user_id=owner,
+                    min_relevance_score=threshold or 0.0,
+                    limit=min(2 * limit, validation.MAX_LIMIT) if exact else validation.MAX_LIMIT,
+                    asked_at=asked_at,
+                    **scope,
+                )
                 scores = {hit.id: hit.relevance_score for hit in result.hits}
             items = await self.memory.get_many(list(scores), user_id=owner) if scores else ()
             matching = items if exact else await tree.matching(items, record)
             found += [(scores[item.id], item) for item in matching]
         found.sort(key=lambda one: one[0], reverse=True)
         return [{**shown(item), "score": score} for score, item in found[:limit]]
-
-    async def _with_standing(
-        self, found: Sequence[Hit], owner: str, scope: Mapping[str, Any], limit: int
-    ) -> dict[str, float]:
-        """Return ids and scores: the best hits without small talk, and standing wishes and limits of the user, which
-        share no word with what they matter for, in the place of the last weak ones."""
-        standing = await standing_memories(self.memory, owner, scope)
-        best = choose_hits(found, (), limit)
-        weak = limit - sum(hit.relevance_score >= RELEVANT for hit in best)
-        others = choose_standing(standing, best, found)[: min(limit // STANDING_SHARE, weak)]
-        best = choose_hits(found, others, limit - len(others))
-        scores = {hit.id: hit.relevance_score for hit in found}
-        chosen = [*(hit.id for hit in best), *(one.id for one in others)]
-        return {one: scores.get(one, 0.0) for one in chosen}
 
     async def update(self, memory_id: str, changes: Mapping[str, Any]) -> dict[str, Any]:
         """Change `text`, `metadata`, `timestamp` or `expiration_date`: new metadata is added to what is there, and null

@@ -7,7 +7,8 @@ from typing import Annotated, Literal
 from fastapi import Query, Response
 from fastapi.responses import StreamingResponse
 
-from ...areas.recalls import RecallReport, standing_memories
+from ...areas.recalls import RecallReport
+from ...areas.standing import standing_memories
 from ...engine import runtime
 from ...keep.verify import VerifyReport
 from ...models import MemoryItem
