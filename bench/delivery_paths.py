@@ -67,9 +67,9 @@ async def by_recall(memory: Memory, request: str) -> str:
     return (await recall(memory, [{"role": "user", "content": request}], **SAM)).block
 
 
-@path_of("context")
-async def by_context_verb(memory: Memory, request: str) -> str:
-    return await memory.context(request, **SAM)
+@path_of("wide context")
+async def by_wide_context(memory: Memory, request: str) -> str:
+    return await memory.context(request, depth="wide", **SAM)
 
 
 @path_of("search tool")

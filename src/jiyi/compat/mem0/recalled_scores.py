@@ -29,7 +29,8 @@ async def recalled_scores(
     apart = {name for one in kept for name in (one.id, *one.source_ids)}
     hits = [hit for hit in found if hit.relevant or apart.isdisjoint((hit.id, *hit.source_ids))]
     scores = {hit.id: hit.relevance_score for hit in result.hits}
-    return {one.id: scores.get(one.id, 0.0) for one in (*hits[: limit - len(kept)], *kept)}
+    chosen: list[Hit | MemoryItem] = [*hits[: limit - len(kept)], *kept]
+    return {one.id: scores.get(one.id, 0.0) for one in chosen}
 
 
 def _nearest(standing: Sequence[MemoryItem], best: Sequence[Hit], found: Sequence[Hit]) -> list[MemoryItem]:
