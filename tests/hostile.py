@@ -4,6 +4,7 @@ for what reaches the attacker."""
 from __future__ import annotations
 
 import json
+import re
 import socket
 import threading
 from collections.abc import Iterator
@@ -41,7 +42,8 @@ def _value(field: FieldInfo) -> HostileValue:
     if kind in (int, float):
         return _number(field, float if kind is float else int)
     if kind in (str, Path, SecretStr):
-        return "evil"
+        patterns = [each.pattern for each in field.metadata if getattr(each, "pattern", None)]
+        return next(text for text in ("evil", "13s") if all(re.fullmatch(pattern, text) for pattern in patterns))
     if get_origin(kind) is tuple:
         return ["evil.example"]
     if get_origin(kind) is dict:

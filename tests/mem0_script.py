@@ -1,4 +1,4 @@
-"""A program with mem0's Python client of any version. Takes the address of a server and a key; prints JSON."""
+"""A program with mem0's Python client of any version. Takes the address of a server, a key and a user; prints JSON."""
 
 import json
 import sys
@@ -13,10 +13,10 @@ def results(answer: Any) -> Any:
     return answer["results"] if isinstance(answer, dict) else answer
 
 
-host, key = sys.argv[1:]
+host, key, user = sys.argv[1:]
 is_new = not mem0.__version__.startswith(("0.", "1."))  # filters name the user
 client: Any = mem0.MemoryClient(api_key=key, host=host)
-owner: dict[str, Any] = {"user_id": "mei"}
+owner: dict[str, Any] = {"user_id": user}
 said = [{"role": "user", "content": "I'm allergic to peanuts."}, {"role": "assistant", "content": "Noted."}]
 call = {"role": "assistant", "content": None, "tool_calls": [{"id": "1"}]}
 client.add([call, *said], **owner, **({} if is_new else {"async_mode": False}))

@@ -12,6 +12,7 @@ import pytest
 import jiyi.sync
 from jiyi import Memory, WorkspaceError
 from jiyi.agents.memory_folder import MemoryFolder
+from jiyi.files import safe
 from jiyi.testing import ScriptedModel, WordEmbedder
 
 ROOT = "/memories"
@@ -304,3 +305,20 @@ async def test_users_have_folders_of_their_own(path: Path, tmp_path: Path) -> No
         assert "does not exist" in await refused(bo, command="view", path=f"{ROOT}/a.md")
         assert "a.md" not in await bo.view(ROOT)
         assert (await memory.search("diary", user_id="bo")).hits == ()
+
+
+async def test_a_file_is_written_while_no_sync_removes_temporary_files(
+    folder: MemoryFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    replace_file, tried = safe.replace_file, []
+
+    def replace_with_a_sync_beside_it(path: Path, *given: Any, **options: Any) -> None:
+        workspace = folder._workspace
+        with pytest.raises(WorkspaceError, match="locked"), safe.lock(workspace.lock_path("mei"), wait_s=0):
+            pass
+        tried.append(path.name)
+        replace_file(path, *given, **options)
+
+    monkeypatch.setattr(safe, "replace_file", replace_with_a_sync_beside_it)
+    await folder.run({"command": "create", "path": f"{ROOT}/travel.md", "file_text": "Mei flies to Osaka in May.\n"})
+    assert "travel.md" in tried and (tmp_path / "notes/context/travel.md").read_text()

@@ -64,7 +64,7 @@ async def test_candidates_score_as_in_the_whole_index(memory: Memory) -> None:
     derived = {link[0] for link in await memory._engine.store.index_rows.links("mei")}
     alone = select(MemoryRow.id).where(MemoryRow.id.not_in(derived))
     others = await memory._engine.store.database.read("mei", lambda session: list(session.scalars(alone)))
-    some = await gather_candidates(memory._engine.store, query, Found(ids=others))
+    some = await gather_candidates(memory._engine.store, query, Found(ids=others, engines=()))
     assert sorted(some.ids) == sorted(whole.ids)
     order, wanted = np.argsort(some.ids), np.argsort(whole.ids)
     for name in ("keyword", "text", "semantic", "near", "coverage", "episode", "gist", "over", "succeeds"):

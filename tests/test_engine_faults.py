@@ -136,7 +136,8 @@ async def test_searches_do_without_an_engine_that_fails(
             search = engines_of(memory).search
             assert search is not None
             while not found.engines:
-                search.breakers[engine]._next_at = 0.0  # the pause is over
+                for breaker in search.breakers.values():  # on a busy machine the other engine was too slow, too
+                    breaker._next_at = 0.0  # the pause is over
                 found = await memory.search("咖啡", user_id="mei")
             assert set(found.engines) == {"milvus", "elasticsearch"} and not found.degraded
             assert not [check.name for check in (await memory.health()).checks if check.problem]

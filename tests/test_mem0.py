@@ -407,7 +407,7 @@ def test_three_versions_of_the_python_client_pass_one_script(
 ) -> None:
     package = {} if number is None else {"PYTHONPATH": str(fetched(partial(mem0_client, number)))}
     script = [sys.executable, Path(__file__).with_name("mem0_script.py")]
-    passes_script(script, server, package | {"MEM0_TELEMETRY": "False", "MEM0_DIR": str(tmp_path)})
+    passes_script(script, server, f"python-{number}", package | {"MEM0_TELEMETRY": "False", "MEM0_DIR": str(tmp_path)})
 
 
 @pytest.mark.parametrize(("number", "style"), [("1.0.39", "text"), ("2.4.6", "object"), ("3.3.1", "new")])
@@ -415,13 +415,13 @@ def test_three_versions_of_the_npm_client_pass_one_script(
     number: str, style: str, server: Running, tmp_path: Path
 ) -> None:
     script = ["node", Path(__file__).with_name("mem0_script.mjs"), fetched(partial(mem0_npm_client, number)), style]
-    passes_script(script, server, {"MEM0_TELEMETRY": "false", "HOME": str(tmp_path)})
+    passes_script(script, server, f"npm-{number}", {"MEM0_TELEMETRY": "false", "HOME": str(tmp_path)})
 
 
-def passes_script(script: Sequence[object], server: Running, variables: dict[str, str]) -> None:
-    """Run a program with a client of mem0 and look at its report."""
+def passes_script(script: Sequence[object], server: Running, user_id: str, variables: dict[str, str]) -> None:
+    """Run a program with a client of mem0 for a user of its own and look at its report."""
     done = subprocess.run(
-        [*map(str, script), server.url, server.key("mei", scopes=ALL)],
+        [*map(str, script), server.url, server.key(user_id, scopes=ALL), user_id],
         env={**os.environ, **variables},
         capture_output=True,
         text=True,
@@ -432,7 +432,7 @@ def passes_script(script: Sequence[object], server: Running, variables: dict[str
     report = json.loads(done.stdout.splitlines()[-1])
     allergic = ["I'm allergic to peanuts."]
     assert report["found"] == report["listed"] == allergic and report["byUser"] == [allergic, allergic]
-    assert report["updated"] == "我对花生和芝麻过敏。" and report["history"] == 2 and report["users"] == ["mei"]
+    assert report["updated"] == "我对花生和芝麻过敏。" and report["history"] == 2 and report["users"] == [user_id]
     assert report["deleted"] == "Memory deleted successfully!" and report["all"] == "Memories deleted successfully!"
 
 

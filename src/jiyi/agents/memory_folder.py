@@ -18,6 +18,7 @@ from ..files import safe
 from ..files.document import BOM, CannotParse, Document, Prose, inserted, parse
 from ..files.format import heading_line
 from ..files.plan import MAX_LOST
+from ..files.sync import locked
 from ..files.workspace import LEARNINGS, Workspace
 from ..languages.words import language as language_of
 from ..memory import Memory
@@ -205,7 +206,8 @@ class MemoryFolder:
                 note = f"\nNote: {moved} lines were moved below the heading of their memory type"
         expected = None if before is None else safe.checksum(before.encode())
         try:
-            await asyncio.to_thread(safe.replace_file, where, text.encode(), expected=expected)
+            async with locked(self._workspace, self._user_id):  # a sync removes temporary files
+                await asyncio.to_thread(safe.replace_file, where, text.encode(), expected=expected)
         except safe.Changed as error:
             raise WorkspaceError(f"{path} has changed: view it again") from error
         except OSError as error:

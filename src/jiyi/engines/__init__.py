@@ -63,12 +63,17 @@ class Engines:
         while True:
             await asyncio.sleep(pause)
             if outbox.is_feeding:
-                with contextlib.suppress(JiyiError):  # the outbox meets and shows it too
+                try:
                     report = await verify_some(self.store, outbox, SAMPLED_USERS)
-                    self.sampled[outbox.engine.name] = report
-                    if not report.sound:
-                        logger.warning("%s differs from the store: %s", outbox.engine.name, report.summary)
-                    pause = SAMPLE_EVERY_S
+                except JiyiError:  # the outbox meets and shows it too
+                    continue
+                except Exception:
+                    logger.exception("%s could not be compared with the store", outbox.engine.name)
+                    continue
+                self.sampled[outbox.engine.name] = report
+                if not report.sound:
+                    logger.warning("%s differs from the store: %s", outbox.engine.name, report.summary)
+                pause = SAMPLE_EVERY_S
 
     def wake(self) -> None:
         for outbox in self.outboxes:

@@ -155,15 +155,17 @@ class PostgresDatabase(Database):
             await engine.dispose()
 
     def _change_schema(self, connection: Connection, work: SchemaWork[T]) -> T:
-        """Run a function, with pgvector before it, and afterwards what PostgreSQL has beyond the tables."""
+        """Run a function, with pgvector before it, and afterwards what PostgreSQL has beyond the tables. A schema that
+        another process made meanwhile has it, and locking its tables could make both wait for each other."""
         where = self._address.shown
+        before = schema.version(connection, where)
         if connection.scalar(_PGVECTOR) is None:
             try:
                 ddl.create_extension(connection)
             except DBAPIError as error:
                 raise VectorSearchError(f"{where}: {NO_PGVECTOR}") from error
         done = work(connection, where)
-        if schema.version(connection, where) == schema.HEAD:
+        if before != schema.HEAD == schema.version(connection, where):
             ddl.finish(connection, USERS_TABLES)
         return done
 
