@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -162,3 +163,47 @@ async def test_an_engine_that_fails_is_logged_once(
                 await asyncio.sleep(0.05)
             assert len([one for one in caplog.messages if "is not fed" in one]) == 1
             await settled(memory)
+
+
+async def test_an_unexpected_error_does_not_end_the_feeding(
+    path: Path, engine_urls: dict[str, str], monkeypatch: pytest.MonkeyPatch, caplog: Any
+) -> None:
+    monkeypatch.setattr("jiyi.engines.outbox.POLL_S", 0.01)
+    settings = engine_settings({"mongodb": engine_urls["mongodb"]}, search=False, in_process=True)
+    async with open_with(path, settings) as memory, asyncio.timeout(60):
+        target = engines_of(memory).outbox("mongodb").engine
+        load = target.load
+
+        async def fail_once(memories: Any) -> None:
+            monkeypatch.setattr(target, "load", load)
+            raise ZeroDivisionError("unexpected")
+
+        monkeypatch.setattr(target, "load", fail_once)
+        await memory.add("Mei likes tea", user_id="mei")
+        while "mongodb is fed again" not in caplog.messages:
+            await asyncio.sleep(0.05)
+        while await engines_of(memory).confirm("mei"):
+            pass
+        (logged,) = [one for one in caplog.records if "is not fed" in one.message]
+        assert logged.exc_info
+
+
+async def test_a_driver_that_misses_a_cancellation_does_not_keep_a_memory_open(
+    path: Path, engine_urls: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("jiyi.engines.CANCEL_S", 0.1)
+    settings = engine_settings({"mongodb": engine_urls["mongodb"]}, search=False, in_process=True)
+    memory = await open_with(path, settings).__aenter__()
+    engines = engines_of(memory)
+    begun = asyncio.Event()
+
+    async def miss(*_: Any) -> None:
+        begun.set()
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.sleep(600)
+
+    monkeypatch.setattr(engines.outbox("mongodb"), "step", miss)
+    async with asyncio.timeout(60):
+        await memory.add("Mei likes tea", user_id="mei")
+        await begun.wait()
+        await memory.close()

@@ -122,11 +122,12 @@ async def test_a_running_process_compares_a_sample_by_itself(
         async def problem() -> str | None:
             return next(check.problem for check in (await memory.health()).checks if check.name == "mongodb")
 
-        while not await problem():  # a document that is fed once more is whole again
-            await asyncio.to_thread(tamper, settings, "mongodb", added.memories[0].id)
-            await asyncio.sleep(0.05)
-        assert "1 different of 1 documents" in (await problem() or "")
-        assert 'engine_failing{engine="mongodb"} 1' in await memory.usage.prometheus()
-        await memory.maintenance.verify_engines(repair=True)
-        while await problem():
-            await asyncio.sleep(0.05)
+        async with asyncio.timeout(60):
+            while not await problem():  # a document that is fed once more is whole again
+                await asyncio.to_thread(tamper, settings, "mongodb", added.memories[0].id)
+                await asyncio.sleep(0.05)
+            assert "1 different of 1 documents" in (await problem() or "")
+            assert 'engine_failing{engine="mongodb"} 1' in await memory.usage.prometheus()
+            await memory.maintenance.verify_engines(repair=True)
+            while await problem():
+                await asyncio.sleep(0.05)

@@ -34,6 +34,7 @@ POLL_S = 0.05
 FIRST_SAMPLE_S, SAMPLE_EVERY_S = 60.0, 3600.0  # a process that feeds an engine compares some users with the store
 SAMPLED_USERS = 20
 RESUME_S = 30.0
+CANCEL_S = 1.0
 
 logger = logging.getLogger(__name__)
 
@@ -80,9 +81,11 @@ class Engines:
             outbox.wake()
 
     async def stop(self) -> None:
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        while rest := [task for task in self._tasks if not task.done()]:
+            for task in rest:
+                task.cancel()
+            # Again, if it was missed: in Python 3.11 `asyncio.wait_for` can lose it, and drivers use that.
+            await asyncio.wait(rest, timeout=CANCEL_S)
         self._tasks = []
 
     async def close(self) -> None:

@@ -71,9 +71,11 @@ class Outbox:
             self._wake.clear()
             try:
                 await self.step()
-            except JiyiError as error:
+            except Exception as error:
                 if not failures:
-                    logger.warning("%s is not fed, and tried again until it is: %s", self.engine.name, error)
+                    unexpected = None if isinstance(error, JiyiError) else error
+                    message = "%s is not fed, and tried again until it is: %s"
+                    logger.warning(message, self.engine.name, error, exc_info=unexpected)
                 failures += 1
                 # New changes do not make it try earlier.
                 await asyncio.sleep(min(POLL_S * 2.0 ** min(failures - 1, 10), LONGEST_WAIT_S))
