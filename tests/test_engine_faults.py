@@ -165,45 +165,47 @@ async def test_an_engine_that_fails_is_logged_once(
             await settled(memory)
 
 
-async def test_an_unexpected_error_does_not_end_the_feeding(
+async def test_an_unexpected_error_is_shown_and_does_not_end_the_feeding(
     path: Path, engine_urls: dict[str, str], monkeypatch: pytest.MonkeyPatch, caplog: Any
 ) -> None:
     monkeypatch.setattr("jiyi.engines.outbox.POLL_S", 0.01)
     settings = engine_settings({"mongodb": engine_urls["mongodb"]}, search=False, in_process=True)
-    async with open_with(path, settings) as memory, asyncio.timeout(60):
+    async with asyncio.timeout(60), open_with(path, settings) as memory:
         target = engines_of(memory).outbox("mongodb").engine
-        load = target.load
 
-        async def fail_once(memories: Any) -> None:
-            monkeypatch.setattr(target, "load", load)
-            raise ZeroDivisionError("unexpected")
+        async def problem() -> str | None:
+            return next(check.problem for check in (await memory.health()).checks if check.name == "mongodb")
 
-        monkeypatch.setattr(target, "load", fail_once)
-        await memory.add("Mei likes tea", user_id="mei")
-        while "mongodb is fed again" not in caplog.messages:
+        async def fail(memories: Any) -> None:
+            raise ZeroDivisionError("by nothing")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(target, "load", fail)
+            await memory.add("Mei likes tea", user_id="mei")
+            while not await problem():
+                await asyncio.sleep(0.05)
+            assert "unexpected ZeroDivisionError: by nothing" in (await problem() or "")
+        while await problem():
             await asyncio.sleep(0.05)
-        while await engines_of(memory).confirm("mei"):
-            pass
-        (logged,) = [one for one in caplog.records if "is not fed" in one.message]
-        assert logged.exc_info
+        await settled(memory)
+    (logged,) = [one for one in caplog.records if "is not fed" in one.message]
+    assert logged.exc_info
 
 
-async def test_a_driver_that_misses_a_cancellation_does_not_keep_a_memory_open(
+async def test_a_driver_that_loses_a_cancellation_does_not_keep_a_memory_open(
     path: Path, engine_urls: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("jiyi.engines.CANCEL_S", 0.1)
     settings = engine_settings({"mongodb": engine_urls["mongodb"]}, search=False, in_process=True)
-    memory = await open_with(path, settings).__aenter__()
-    engines = engines_of(memory)
     begun = asyncio.Event()
 
-    async def miss(*_: Any) -> None:
+    async def lose(*_: Any) -> None:
         begun.set()
         with contextlib.suppress(asyncio.CancelledError):
             await asyncio.sleep(600)
 
-    monkeypatch.setattr(engines.outbox("mongodb"), "step", miss)
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(60), open_with(path, settings) as memory:
+        monkeypatch.setattr(engines_of(memory).outbox("mongodb"), "step", lose)
         await memory.add("Mei likes tea", user_id="mei")
         await begun.wait()
-        await memory.close()
+    assert "jiyi-mongodb" not in {task.get_name() for task in asyncio.all_tasks()}

@@ -7,6 +7,7 @@ import logging
 import traceback
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -367,6 +368,13 @@ async def test_several_processes_may_start_at_once(bare: str) -> None:
     rows = dump(bare)
     assert len(rows["memories"]) == 6
     assert rows["alembic_version"] == [(schema.HEAD,)]
+
+
+async def test_a_schema_that_another_process_has_made_meanwhile_is_not_locked(database: str) -> None:
+    prepare = partial(schema.prepare, allowed=schema.Allowed(True, False))
+    async with open_at(database) as memory, raw(database) as reader, reader.transaction(), asyncio.timeout(20):
+        await reader.execute("SELECT * FROM memories")
+        await memory._engine.store.database.on_schema(prepare, changes=True)
 
 
 async def test_vectors_come_back_bit_by_bit(database: str) -> None:

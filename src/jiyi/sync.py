@@ -141,10 +141,10 @@ class Usage(Area):
 
 
 async def _cancel_tasks() -> None:
-    while rest := asyncio.all_tasks() - {asyncio.current_task()}:
-        for task in rest:
-            task.cancel()
-        await asyncio.wait(rest, timeout=1)  # then again: in Python 3.11 `asyncio.wait_for` can lose a cancellation
+    rest = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in rest:
+        task.cancel()
+    await asyncio.gather(*rest, return_exceptions=True)
 
 
 @explain_verbs

@@ -34,7 +34,7 @@ POLL_S = 0.05
 FIRST_SAMPLE_S, SAMPLE_EVERY_S = 60.0, 3600.0  # a process that feeds an engine compares some users with the store
 SAMPLED_USERS = 20
 RESUME_S = 30.0
-CANCEL_S = 1.0
+CANCEL_S = 5.0  # in which a task that is cancelled has cleaned up
 
 logger = logging.getLogger(__name__)
 
@@ -84,7 +84,7 @@ class Engines:
         while rest := [task for task in self._tasks if not task.done()]:
             for task in rest:
                 task.cancel()
-            # Again, if it was missed: in Python 3.11 `asyncio.wait_for` can lose it, and drivers use that.
+            # Once more if it was lost, as `asyncio.wait_for` of Python 3.11 can do, which MongoDB's driver uses.
             await asyncio.wait(rest, timeout=CANCEL_S)
         self._tasks = []
 

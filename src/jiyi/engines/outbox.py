@@ -14,7 +14,7 @@ from dataclasses import replace
 from datetime import timedelta
 from time import monotonic
 
-from ..errors import EngineError, JiyiError
+from ..errors import EngineError, JiyiError, StoreError
 from ..ids import new_id
 from ..models import utc_now
 from ..store.database import chunks
@@ -71,11 +71,11 @@ class Outbox:
             self._wake.clear()
             try:
                 await self.step()
-            except Exception as error:
+            except Exception as error:  # feeding ends only when it is cancelled
                 if not failures:
                     unexpected = None if isinstance(error, JiyiError) else error
                     message = "%s is not fed, and tried again until it is: %s"
-                    logger.warning(message, self.engine.name, error, exc_info=unexpected)
+                    logger.warning(message, self.engine.name, _told(error), exc_info=unexpected)
                 failures += 1
                 # New changes do not make it try earlier.
                 await asyncio.sleep(min(POLL_S * 2.0 ** min(failures - 1, 10), LONGEST_WAIT_S))
@@ -98,43 +98,47 @@ class Outbox:
 
     async def step(self, progress: Progress | None = None) -> bool:
         """Bring every user up to date; return False if another process is at it."""
-        name = self.name
         if not self._registered:
-            await self._store.projections.register(name, self.engine.identity)
+            await self._store.projections.register(self.name, self.engine.identity)
             self._registered = True
         if not await self._claim():
             return False
         try:
-            if not self._well or monotonic() > self._check_at:
-                await self._check()
-            for user_id in await self._store.projections.unfinished(name):
-                await self._sync(user_id)
-            seen = self._seen or 0
-            tip, changed = await self._store.changes.users_since(seen)
-            users = users_in(changed)
-            rest = await self._load_new(users, progress)
-            for at, user_id in enumerate(rest, len(users) - len(rest) + 1):
-                await self._sync(user_id)
-                if progress is not None:
-                    progress(f"loading {self.engine.name}", at, len(users))
-            if not self._well:
-                await self.engine.loaded()
-                if not self._rebuilds:
-                    await self.engine.publish()
-            await self._tidy()
-            if tip != seen or not self._well:
-                if not await self._store.projections.note(name, self._owner, seen=tip):
-                    raise Lost
-                self._seen, self._well = tip, True
+            await self._feed(progress)
         except Lost:
             self.look_again()
             return False
-        except EngineError as error:
+        except StoreError:
+            raise
+        except Exception as error:  # whatever it is, the store shows it
             self._well = False
-            await self._store.projections.note(name, self._owner, problem=str(error))
+            await self._store.projections.note(self.name, self._owner, problem=_told(error))
             self.look_again()  # it may be a generation that another process has deleted
             raise
         return True
+
+    async def _feed(self, progress: Progress | None) -> None:
+        if not self._well or monotonic() > self._check_at:
+            await self._check()
+        for user_id in await self._store.projections.unfinished(self.name):
+            await self._sync(user_id)
+        seen = self._seen or 0
+        tip, changed = await self._store.changes.users_since(seen)
+        users = users_in(changed)
+        rest = await self._load_new(users, progress)
+        for at, user_id in enumerate(rest, len(users) - len(rest) + 1):
+            await self._sync(user_id)
+            if progress is not None:
+                progress(f"loading {self.engine.name}", at, len(users))
+        if not self._well:
+            await self.engine.loaded()
+            if not self._rebuilds:
+                await self.engine.publish()
+        await self._tidy()
+        if tip != seen or not self._well:
+            if not await self._store.projections.note(self.name, self._owner, seen=tip):
+                raise Lost
+            self._seen, self._well = tip, True
 
     def look_again(self) -> None:
         """Look up who feeds the engine, and which generation, before anything else is written."""
@@ -309,6 +313,10 @@ class Outbox:
         await self.engine.write(state.user_id, memories, deleted)
         await self.engine.refresh()
         return replace(state, applied=changes[-1][0]), len(changes) == BATCH
+
+
+def _told(error: Exception) -> str:
+    return str(error) if isinstance(error, JiyiError) else f"unexpected {type(error).__name__}: {error}"
 
 
 def _groups(sizes: Mapping[str, int]) -> Iterator[list[str]]:

@@ -165,7 +165,7 @@ class PostgresDatabase(Database):
             except DBAPIError as error:
                 raise VectorSearchError(f"{where}: {NO_PGVECTOR}") from error
         done = work(connection, where)
-        if before != schema.HEAD == schema.version(connection, where):
+        if before != schema.HEAD and schema.version(connection, where) == schema.HEAD:
             ddl.finish(connection, USERS_TABLES)
         return done
 
