@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 ATONCE := $(shell echo $$(( $$(getconf _NPROCESSORS_ONLN) * 3 / 2 )))
 APT    := apt-get install --yes --quiet --no-install-recommends
 
-.PHONY: help demo check test lint docs bench bench-postgres bench-server torture clean redis-server chromium atheris engine-servers foreign-packages sdk
+.PHONY: help demo check test lint dist lock docs bench bench-postgres bench-server torture clean redis-server chromium atheris engine-servers foreign-packages sdk
 help:          ## this list
 	@grep -E '^[a-z-]+: *.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */  make \1\t/' | expand -t 16
 
@@ -70,6 +70,12 @@ bench-server: $(VENV)/bench  ## a running server under load, against the engine 
 	$(BIN)/python -m bench.server
 	$(BIN)/python -m bench.capacity
 
+dist: $(VENV)/dev  ## a wheel and an sdist, in dist/
+	$(BIN)/python -m hatchling build
+
+lock:          ## write deploy/constraints.txt: versions for the container, whose Python is 3.12
+	python3.12 deploy/lock.py
+
 docs: $(VENV)/dev  ## write the generated pages of docs/
 	$(BIN)/python docs/generate.py
 
@@ -77,7 +83,7 @@ torture: $(VENV)/dev redis-server atheris engine-servers  ## faults on purpose: 
 	$(BIN)/python -m torture --scale $(or $(SCALE),0.01) $(TRIAL)
 
 clean:         ## remove what was set up here
-	rm -rf $(VENV) $(SDK)/node_modules $(SDK)/dist $(SDK)/out .mypy_cache .ruff_cache .pytest_cache .hypothesis bench/out torture/out
+	rm -rf $(VENV) $(SDK)/node_modules $(SDK)/dist $(SDK)/out .mypy_cache .ruff_cache .pytest_cache .hypothesis bench/out torture/out dist
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -85,17 +91,17 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 	@$(BIN)/pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
 
-$(VENV)/core: pyproject.toml rerank/pyproject.toml | $(BIN)/python
+$(VENV)/core: pyproject.toml | $(BIN)/python
 	@echo "Installing Jiyi into $(VENV) …"
-	@$(BIN)/pip install --quiet --disable-pip-version-check --editable . --editable rerank
+	@$(BIN)/pip install --quiet --disable-pip-version-check --editable .
 	@touch $@
 
-$(VENV)/dev: pyproject.toml rerank/pyproject.toml | $(BIN)/python
+$(VENV)/dev: pyproject.toml | $(BIN)/python
 	@echo "Installing Jiyi and its test tools into $(VENV) …"
-	@$(BIN)/pip install --quiet --disable-pip-version-check --editable . --editable rerank --group dev
+	@$(BIN)/pip install --quiet --disable-pip-version-check --editable . --group dev
 	@touch $@ $(VENV)/core
 
-$(VENV)/bench: pyproject.toml rerank/pyproject.toml | $(BIN)/python
+$(VENV)/bench: pyproject.toml | $(BIN)/python
 	@echo "Installing Jiyi and its benchmark tools into $(VENV) …"
-	@$(BIN)/pip install --quiet --disable-pip-version-check --editable . --editable rerank --group bench
+	@$(BIN)/pip install --quiet --disable-pip-version-check --editable . --group bench
 	@touch $@ $(VENV)/core

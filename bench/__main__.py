@@ -24,7 +24,7 @@ from .fill import Advance, PerturbedEmbedder, Plan, fill
 from .hostile_adds import HOSTILE as HOSTILE_TEXTS
 from .hostile_adds import REPEATS, HostileAdds, measure_hostile_adds
 from .hostile_queries import HOSTILE, HostileTimes, measure_hostile
-from .rerank import measure_reranking
+from .reading import measure_reading
 from .search import ADD_GROWTH, SearchTimes, measure_searches, searches_of
 from .startup import Start, measure_starts
 
@@ -86,8 +86,8 @@ async def measure(
 
 def main() -> int:
     given = arguments()
-    os.environ["JIYI_SEARCH__RERANK"] = "false"  # the floor reads no candidates; the reranker has lines of its own
-    reranking = measure_reranking()
+    os.environ["JIYI_SEARCH__READER"] = "false"  # the floor reads no candidates; the reader has lines of its own
+    reading = measure_reading()
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with (
         tempfile.TemporaryDirectory(prefix="jiyi-bench-") as temporary,
@@ -95,7 +95,7 @@ def main() -> int:
     ):
         times, adds, caching, hostile, long_adds, starts, store = asyncio.run(measure(given, Path(temporary), progress))
     report.print_searches(times, store)
-    report.print_reranking(reranking)
+    report.print_reading(reading)
     report.print_caching(caching)
     report.print_hostile(hostile)
     report.print_adds(adds)
@@ -103,14 +103,12 @@ def main() -> int:
     report.print_starts(starts)
     report.print_footprint(store, times, adds)
     if given.json:
-        figures = report.as_json(times, adds, caching, hostile, long_adds, starts, store) | {
-            "reranking": asdict(reranking)
-        }
+        figures = report.as_json(times, adds, caching, hostile, long_adds, starts, store) | {"reading": asdict(reading)}
         given.json.write_text(json.dumps(figures, indent=2) + "\n")
     missed = [
         *(f"search at {each.size:,}" for each in times if not each.passes),
         *(f"add at {each.size:,}" for each in times if each.add > ADD_GROWTH * times[0].add),
-        *(["reranker"] if not reranking.passes else []),
+        *(["reading"] if not reading.passes else []),
         *(["repeated traffic"] if not caching.passes else []),
         *(["hostile queries"] if not hostile.passes else []),
         *(f"add of {name}" for name in long_adds.times if not long_adds.kind_passes(name)),

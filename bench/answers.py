@@ -180,10 +180,10 @@ async def _answer(
 
 
 async def fingerprint(memory: Memory, one: BenchSet, mode: SearchMode) -> str:
-    """Digest of everything an answer depends on: code, settings, embedder, reranker, mode and data."""
+    """Digest of everything an answer depends on: code, settings, embedder, reader, mode and data."""
     settings = runtime(memory).settings.model_dump_json(exclude={"url", "user"})
     stats = await memory.stats()
-    parts = (code_digest(), settings, stats.embedder, stats.reranker, mode, HITS, one.name, one.digest)
+    parts = (code_digest(), settings, stats.embedder, stats.reader, mode, HITS, one.name, one.digest)
     return sha256(json.dumps(parts).encode()).hexdigest()[:32]
 
 

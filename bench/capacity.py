@@ -68,7 +68,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--seconds", type=float, default=20.0, help="of each measurement (default 20)")
     parser.add_argument("--rounds", type=int, default=3, help="of one client, least CPU time counts (default 3)")
     parser.add_argument("--workers", type=int, default=1, help="processes of the server (default 1)")
-    parser.add_argument("--rerank", action="store_true", help="with the reranker, if it is installed")
+    parser.add_argument("--read", action="store_true", help="with the reader")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there too")
     return parser.parse_args()
@@ -142,7 +142,7 @@ async def measure(given: argparse.Namespace, folder: Path, console: Console) -> 
         filled = await fill(folder / "filled", Plan(given.seed, (), USERS, EACH), filler, lambda _: None)
     stores, users = copies(filled, folder), [f"other-{number}" for number in range(USERS)]
     # For the server too, which would refuse what is more than its limits.
-    os.environ["JIYI_SEARCH__RERANK"] = str(given.rerank).lower()
+    os.environ["JIYI_SEARCH__READER"] = str(given.read).lower()
     os.environ["JIYI_SERVER__REQUESTS_PER_MINUTE"] = os.environ["JIYI_SERVER__BURST"] = "1000000"
     settings: Settings = load_settings(client={"retry_timeout_s": 0})
     asked = questions_of(users, str(given.seed))

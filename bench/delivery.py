@@ -1,11 +1,12 @@
 """Delivery: the share of indirect requests for which the memory that matters reaches the model, on every path, and the
 number of other stored lines that come with it.
 
-    python -m bench.delivery [--paths recall,"search tool"] [--show]
+    python -m bench.delivery [--paths recall,"search tool"] [--pairs indirect_fresh] [--show]
 
-Pairs of a stored fact and a later request are in bench/data/indirect_requests.toml. All are stored for one user, with
-small talk between them. The paths are in bench/delivery_paths.py and, through servers and other processes, in
-bench/delivery_servers.py; none of them stores the requests. Exits with 1 if a path delivers less than 85 %.
+Pairs of a stored fact and a later request are in bench/data/indirect_requests.toml; nothing was chosen by those in
+indirect_fresh.toml. All are stored for one user, with small talk between them. The paths are in delivery_paths.py
+and, through servers and other processes, in delivery_servers.py; none of them stores the requests. Exits with 1
+if a path delivers less than 85 %.
 """
 
 import argparse
@@ -16,13 +17,16 @@ import tempfile
 import tomllib
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 from jiyi import Memory
 from jiyi.languages.words import language
 from jiyi.settings import load_settings
 
-DATA = Path(__file__).parent / "data" / "indirect_requests.toml"
+DATA = Path(__file__).parent / "data"
+PAIRS = "indirect_requests"
 USER = "sam"
 DeliveryPath = Callable[[Memory, Sequence[str]], Awaitable[list[str]]]  # from requests to what the model is given
 LEAST = 0.85
@@ -46,23 +50,29 @@ class Pair:
         return self.fact.strip(".。") in re.sub(r" ?[(（]\d{4}-[-\d to]*[)）]", "", text)
 
 
-def pairs() -> list[Pair]:
-    return [Pair(**one) for one in tomllib.loads(DATA.read_text("utf-8"))["pair"]]
+@cache
+def raw(name: str = PAIRS) -> dict[str, Any]:
+    """Return the pairs and the small talk of a file."""
+    return tomllib.loads((DATA / f"{name}.toml").read_text("utf-8"))
 
 
-async def fill(memory: Memory) -> None:
+def pairs(name: str = PAIRS) -> list[Pair]:
+    return [Pair(**one) for one in raw(name)["pair"]]
+
+
+async def fill(memory: Memory, name: str = PAIRS) -> None:
     """Store every fact in a session of its own, between small talk."""
-    talk = tomllib.loads(DATA.read_text("utf-8"))["small_talk"]
-    for at, pair in enumerate(pairs()):
+    talk = raw(name)["small_talk"]
+    for at, pair in enumerate(pairs(name)):
         said = [talk[at % len(talk)], pair.fact]
         turns = [[{"role": "user", "content": text}, {"role": "assistant", "content": "OK."}] for text in said]
         await memory.add([message for turn in turns for message in turn], user_id=USER, session_id=f"s{at}")
 
 
-def unrelated(pair: Pair, text: str) -> int:
+def unrelated(pair: Pair, text: str, name: str = PAIRS) -> int:
     """Count the stored lines in a text that belong to other requests, or are small talk."""
-    talk = tomllib.loads(DATA.read_text("utf-8"))["small_talk"]
-    facts = (other.is_in(text) for other in pairs() if other.fact != pair.fact)
+    talk = raw(name)["small_talk"]
+    facts = (other.is_in(text) for other in pairs(name) if other.fact != pair.fact)
     return sum(facts) + sum(line in text for line in talk)
 
 
@@ -72,7 +82,7 @@ async def missed(memory: Memory, path: DeliveryPath, asked: Sequence[Pair]) -> l
     return [pair for pair, text in zip(asked, given, strict=True) if not pair.is_in(text)]
 
 
-async def measure(names: Sequence[str] | None, show: bool) -> bool:
+async def measure(names: Sequence[str] | None, data: str, show: bool) -> bool:
     """Print a row for each path; return True if all that could be measured deliver enough."""
     from .delivery_paths import PATHS as DIRECT
     from .delivery_servers import PATHS as SERVED
@@ -81,8 +91,8 @@ async def measure(names: Sequence[str] | None, show: bool) -> bool:
     settings = load_settings(tools={"calls_per_minute": 1_000_000})
     with tempfile.TemporaryDirectory() as folder:
         async with Memory.open(Path(folder) / "delivery.db", settings=settings) as memory:
-            await fill(memory)
-            asked = pairs()
+            await fill(memory, data)
+            asked = pairs(data)
             for name in names or paths:
                 try:
                     given = await paths[name](memory, [pair.request for pair in asked])
@@ -90,7 +100,7 @@ async def measure(names: Sequence[str] | None, show: bool) -> bool:
                     print(f"{name:24} NOT MEASURED: {error}")
                     continue
                 lost = [pair for pair, text in zip(asked, given, strict=True) if not pair.is_in(text)]
-                others = sum(map(unrelated, asked, given)) / len(asked)
+                others = sum(unrelated(pair, text, data) for pair, text in zip(asked, given, strict=True)) / len(asked)
                 enough = enough and len(lost) <= (1 - LEAST) * len(asked)
                 shares = [
                     f"{kind} {1 - sum(pair.language == kind for pair in lost) / len(of_kind):.0%}"
@@ -107,9 +117,10 @@ async def measure(names: Sequence[str] | None, show: bool) -> bool:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--paths", help="names, separated by commas; default: all")
+    parser.add_argument("--pairs", default=PAIRS, help="the file of pairs, without .toml")
     parser.add_argument("--show", action="store_true", help="list the pairs that were missed")
     given = parser.parse_args()
-    enough = asyncio.run(measure(given.paths.split(",") if given.paths else None, given.show))
+    enough = asyncio.run(measure(given.paths.split(",") if given.paths else None, given.pairs, given.show))
     sys.exit(0 if enough else 1)
 
 

@@ -37,12 +37,15 @@ async def reading_key(memory: Memory) -> str:
     return (await memory.keys.create("delivery", scopes=["read"], user_ids=[USER])).key
 
 
+PATIENT = {"JIYI_TOOLS__RECALL_TIMEOUT_S": "60"}  # what is measured is the choice of memories, not the machine
+
+
 async def run(*command: object, stdin: str = "", cwd: Path | None = None, **variables: str) -> str:
     """Run a program; return its output."""
     process = await asyncio.create_subprocess_exec(
         *map(str, command),
         cwd=cwd,
-        env={**os.environ, **variables},
+        env={**os.environ, **PATIENT, **variables},
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,

@@ -23,8 +23,8 @@ from jiyi import Memory
 from jiyi.embed import BuiltinEmbedder
 from jiyi.languages.terms import tokens
 
+from .reader.stories import bm25, scaled
 from .relevance.data import _message, _time, read
-from .reranker.data import bm25, scaled
 
 USER = "u"
 

@@ -55,8 +55,8 @@ def embed(texts: Sequence[str]) -> list[list[float]]:
 
 
 class Jiyi:
-    def __init__(self, folder: Path, at_end: ExitStack, *, rerank: bool) -> None:
-        memory = jiyi.sync.Memory.open(folder / "memory.db", settings=load_settings(search={"rerank": rerank}))
+    def __init__(self, folder: Path, at_end: ExitStack, *, read: bool) -> None:
+        memory = jiyi.sync.Memory.open(folder / "memory.db", settings=load_settings(search={"reader": read}))
         self._memory = at_end.enter_context(memory)
 
     def add(self, text: str) -> None:
@@ -182,8 +182,8 @@ class Bm25s:
 
 
 PEERS: dict[str, Callable[[Path, ExitStack], Peer]] = {
-    "Jiyi": lambda folder, at_end: Jiyi(folder, at_end, rerank=True),
-    "Jiyi without reranker": lambda folder, at_end: Jiyi(folder, at_end, rerank=False),
+    "Jiyi": lambda folder, at_end: Jiyi(folder, at_end, read=True),
+    "Jiyi without reader": lambda folder, at_end: Jiyi(folder, at_end, read=False),
     "mem0, without a model": Mem0,
     "LangGraph InMemoryStore": LangGraph,
     "LangGraph SqliteStore": LangGraphSqlite,

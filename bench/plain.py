@@ -27,9 +27,9 @@ ASKED = BEGAN + timedelta(days=60)
 USER = "u"
 
 
-async def ask(person: dict[str, Any], *, rerank: bool, show: bool) -> Counter[str]:
+async def ask(person: dict[str, Any], *, read: bool, show: bool) -> Counter[str]:
     counts: Counter[str] = Counter()
-    settings = load_settings(search={"rerank": rerank})
+    settings = load_settings(search={"reader": read})
     with tempfile.TemporaryDirectory() as folder:
         async with Memory.open(Path(folder) / "memory.db", settings=settings) as memory:
             for day, text in enumerate(person["said"]):
@@ -52,14 +52,14 @@ async def ask(person: dict[str, Any], *, rerank: bool, show: bool) -> Counter[st
 
 async def measure(*, show: bool) -> None:
     people = tomllib.loads(DATA.read_text("utf-8"))["person"]
-    for rerank in (True, False):
+    for read in (True, False):
         counts: Counter[str] = Counter()
         for person in people:
-            counts += await ask(person, rerank=rerank, show=show and rerank)
+            counts += await ask(person, read=read, show=show and read)
         shares = [
             f"{kind} {counts[f'{kind} right']}/{counts[kind]}" for kind in ("all", "en", "zh", "across", "absent")
         ]
-        print(f"{'with' if rerank else 'without'} reranker: right {', '.join(shares)}")
+        print(f"{'with' if read else 'without'} reader: right {', '.join(shares)}")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -19,7 +19,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from .reranker.files import write_json
+from .reader.held_out import write_json
 
 TEMPLATES = Path(__file__).parent / "data" / "plain-templates.toml"
 LANGUAGES = ("en", "zh")

@@ -36,29 +36,29 @@ def measure_starts(runs: int, advance: Callable[[int], None]) -> list[Start]:
     """Run everything once before it is measured, so that files are cached and the model is unpacked."""
     with tempfile.TemporaryDirectory(prefix="jiyi-bench-") as folder:
         store = str(Path(folder) / "start.db")
-        _cpu(_command("add", "My dog is called Rex.", "--store", store))
+        cpu_time(command("add", "My dog is called Rex.", "--store", store))
         measured = {
             "import jiyi.Memory": ("import jiyi; jiyi.Memory", 0.8),
-            "jiyi --help": (_command("--help"), 0.25),
-            "jiyi search": (_command("search", "dog", "--store", store), 0.8),
+            "jiyi --help": (command("--help"), 0.25),
+            "jiyi search": (command("search", "dog", "--store", store), 0.8),
         }
         taken: dict[str, list[float]] = {name: [] for name in [*measured, LIBRARIES]}
         for code, _ in measured.values():
-            _cpu(code)
+            cpu_time(code)
         for _ in range(runs):
-            taken[LIBRARIES].append(_cpu(LIBRARIES))
+            taken[LIBRARIES].append(cpu_time(LIBRARIES))
             for name, (code, _) in measured.items():
-                taken[name].append(_cpu(code))
+                taken[name].append(cpu_time(code))
             advance(1)
     libraries = median(taken[LIBRARIES])
     return [Start(name, median(taken[name]), libraries, most) for name, (_, most) in measured.items()]
 
 
-def _command(*arguments: str) -> str:
+def command(*arguments: str) -> str:
     return COMMAND.format(arguments=list(arguments))
 
 
-def _cpu(code: str) -> float:
+def cpu_time(code: str) -> float:
     """Run a program with bytecode caching, as in an installed package, and return its CPU time."""
     compiled = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     before = _used()

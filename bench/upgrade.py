@@ -70,7 +70,7 @@ async def migrate(where: str, to: str | None = None) -> str | None:
 async def use(where: str) -> tuple[set[str], bool]:
     """Add a memory with this version; return all contents, and True if the index is sound."""
     async with Memory.open(
-        where, embedder=WordEmbedder(64), settings=load_settings(search={"rerank": False})
+        where, embedder=WordEmbedder(64), settings=load_settings(search={"reader": False})
     ) as memory:
         await memory.add("new fact about coffee", user_id="mei")
         report = await memory.maintenance.verify(vectors=True)

@@ -1,8 +1,6 @@
-"""A FastAPI application with a memory: each worker process opens its own. Needs: pip install 'jiyi[server]'
+"""A FastAPI application with a memory: each worker process opens its own.
 
-uvicorn fastapi_app:app --workers 2
-
-Run as a program, it starts two workers, talks to them, and stops.
+`uvicorn fastapi_app:app --workers 2` starts it. Run as a program, it starts two workers, talks to them, and stops.
 """
 
 import os

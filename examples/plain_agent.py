@@ -19,8 +19,8 @@ from jiyi.agents import AgentWithMemory, Chat, MemoryHooks, MemRecallAgent
 
 def scripted(messages: list[dict[str, str]]) -> str:
     """A stand-in for a model: it says what it was reminded of."""
-    known = [line for line in messages[-1]["content"].splitlines() if line.startswith("- ")]
-    return f"I remember: {known[0].removeprefix('- ')}" if known else "好的，记住了。"
+    known = [line.removeprefix("- ") for line in messages[-1]["content"].splitlines() if line.startswith("- ")]
+    return f"I remember: {' · '.join(known)}" if known else "好的，记住了。"
 
 
 def model() -> Chat:

@@ -18,8 +18,9 @@ from jiyi.agents.pydantic_ai import JiyiMemory
 
 async def answer(messages: Any, _: Any) -> ModelResponse:
     """Answer from the prompt; use any model in its place."""
-    knows = "allergic to peanuts" in str(messages[-1].parts)
-    return ModelResponse(parts=[TextPart("Booked, without peanuts." if knows else "Noted.")])
+    prompt = str(messages[-1].parts)
+    booked = "Booked, without peanuts." if "allergic to peanuts" in prompt else "Booked."
+    return ModelResponse(parts=[TextPart(booked if "Book a table" in prompt else "Noted.")])
 
 
 async def main() -> None:

@@ -17,10 +17,13 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 import pytest
+from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, BrowserContext, Locator, Page, Request, expect, sync_playwright
 
+import jiyi.server
 from support import missing
 
+FOLDER = Path(jiyi.server.__file__).parent / "console"
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 VIEWS = (
     "search",
@@ -189,3 +192,18 @@ def picture(page: Page, name: str) -> None:
     folder = os.environ.get("TEST_PICTURES")
     if folder:
         page.screenshot(path=str(Path(folder) / f"{name}.png"))
+
+
+AXE = Axe()
+
+
+def serious(page: Page) -> list[str]:
+    """The violations that axe-core calls serious or critical: contrast, names, roles, order, keyboard."""
+    page.evaluate("Promise.all(document.getAnimations().map(one => one.finished.catch(() => null)))")
+    found = AXE.run(page, options={"resultTypes": ["violations"]}).response["violations"]
+    return [
+        f"{one['id']}: {node['html'][:160]} {node['failureSummary'][:200]}"
+        for one in found
+        if one["impact"] in ("serious", "critical")
+        for node in one["nodes"][:3]
+    ]

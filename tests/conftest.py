@@ -9,7 +9,7 @@ import asyncio
 import os
 import shutil
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -21,9 +21,10 @@ from sqlalchemy.util import LRUCache
 
 from browser import browser  # noqa: F401 - a fixture
 from engine_servers import engine_urls  # noqa: F401 - a fixture
-from jiyi import Memory
+from jiyi import Memory, reader
 from jiyi.embed import BuiltinEmbedder
 from jiyi.read.accesses import Period
+from jiyi.reader import Passage, Reader
 from jiyi.settings import Settings, load_settings
 from jiyi.testing import FailingEmbedder, WordEmbedder
 from postgres_server import QUICK, Databases, Server, Unavailable
@@ -40,8 +41,10 @@ settings.register_profile(
 )
 settings.load_profile("jiyi")
 
-# Scores in tests don't depend on an optional package; here too, for settings that modules and their fixtures load.
-os.environ["JIYI_SEARCH__RERANK"] = "false"
+# Made-up texts need no reader, which takes its time; here too, for settings that modules and their fixtures load. Tests
+# of what a user meets use the fixture `as_installed`.
+READER = os.environ.get("JIYI_TESTS_READER", "false")
+os.environ["JIYI_SEARCH__READER"] = READER
 os.environ["JIYI_TOOLS__RECALL_TIMEOUT_S"] = "60"
 
 
@@ -71,13 +74,40 @@ def nobodys_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     here = tmp_path / "here"
     home.mkdir()
     here.mkdir()
-    monkeypatch.setenv("JIYI_SEARCH__RERANK", "false")
+    monkeypatch.setenv("JIYI_SEARCH__READER", READER)
     monkeypatch.setenv("JIYI_TOOLS__RECALL_TIMEOUT_S", "60")  # a test of deadlines sets its own
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.setenv("XDG_DATA_HOME", str(home / "data"))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(home / "config"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(home / "cache"))
     monkeypatch.chdir(here)
+
+
+@pytest.fixture
+def as_installed(nobodys_settings: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the reader of the package read, as it does for users."""
+    monkeypatch.setenv("JIYI_SEARCH__READER", "true")
+
+
+class ChangesOnly:
+    """The reader of the package where it says what new statements end; it reads no hits, which takes longer."""
+
+    def __init__(self, packaged: Reader) -> None:
+        self.id, self.changes = f"{packaged.id}, changes only", packaged.changes
+
+    def answers(self, question: str, passages: Sequence[Passage]) -> list[None]:
+        return [None for _ in passages]
+
+    def supports(self, messages: Sequence[Passage], memory: str) -> None:
+        return None
+
+
+@pytest.fixture
+def changes_are_read(nobodys_settings: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let new statements end what they change, as for users."""
+    packaged = ChangesOnly(reader._packaged())
+    monkeypatch.setenv("JIYI_SEARCH__READER", "true")
+    monkeypatch.setattr(reader, "_packaged", lambda: packaged)
 
 
 @pytest.fixture(autouse=True)
@@ -161,8 +191,9 @@ SLOW_FIXTURES = frozenset({"databases", "browser", "shared_redis", "own_redis", 
 SLOW_FILES = (
     "bench_", "cached_agrees", "canary", "cli_demo", "cli_process", "console", "deploy", "docs", "engines",
     "erasure_p", "extraction_corpus", "files_faults", "files_machine", "files_watch", "filters_agree", "kill_worker",
-    "languages_patterns", "mcp_process", "nearest", "postgres", "processes", "redis", "scaling", "server_attacks",
-    "server_process", "server_schema", "server_walls", "server_workers", "stores_agree", "torture", "year",
+    "languages_patterns", "mcp_process", "nearest", "postgres", "process_recipes", "processes", "redis", "scaling",
+    "server_attacks", "server_process", "server_schema", "server_walls", "server_workers", "stores_agree", "torture",
+    "year",
 )  # fmt: skip
 
 

@@ -16,6 +16,7 @@ from support import missing
 
 HERE = Path(__file__).parent
 STRANDS = "strands-agents==1.62.0"
+PROCESS_SERVERS = ("gunicorn==27.0.1", "celery==5.7.0", "uvicorn-worker==0.4.0")
 
 
 def langgraph_source() -> Path:
@@ -39,6 +40,18 @@ def strands() -> Path:
             new = CACHE / f"{folder.name}.new"
             shutil.rmtree(new, ignore_errors=True)
             download(sys.executable, "-m", "pip", "install", "--quiet", "--target", new, STRANDS)
+            new.rename(folder)
+    return folder
+
+
+def process_servers() -> Path:
+    """Return a folder with gunicorn and Celery, and all they require, for a path behind the installed packages."""
+    folder = CACHE / f"process-servers-python{sys.version_info.major}.{sys.version_info.minor}"
+    with locked(CACHE / "process-servers.lock"):
+        if not folder.is_dir():
+            new = CACHE / f"{folder.name}.new"
+            shutil.rmtree(new, ignore_errors=True)
+            download(sys.executable, "-m", "pip", "install", "--quiet", "--target", new, *PROCESS_SERVERS)
             new.rename(folder)
     return folder
 
@@ -97,7 +110,7 @@ def run_pytest(*arguments: object, cwd: Path, before: Path | None = None, timeou
 
 
 if __name__ == "__main__":
-    for fetch in (langgraph_source, strands):
+    for fetch in (langgraph_source, strands, process_servers):
         try:
             fetch()
         except Unavailable as error:

@@ -77,7 +77,8 @@ async def test_a_message_is_kept_verbatim_and_found(memory: Memory, message: obj
     receipt = await memory.add(message, user_id="mei")
     [made] = receipt.memories
     assert (made.memory_type, made.layer, made.content) == ("message", "episodic", "下周三去上海出差")
-    assert contents(await memory.search("上海", user_id="mei")) == ["下周三去上海出差"]
+    found = await memory.search("上海", user_id="mei")
+    assert [hit.content for hit in found.hits] == ["下周三去上海出差"]
 
 
 async def test_a_conversation_keeps_its_order_speakers_and_times(memory: Memory) -> None:

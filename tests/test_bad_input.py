@@ -272,7 +272,7 @@ FOREIGN = [
     ("search", {"threshold": 0.3}, "min_relevance_score"),
     ("search", {"filters": {"user_id": "mei"}}, "user_id"),
     ("search", {"run_id": "monday"}, "session_id"),
-    ("search", {"rerank": True}, "search.rerank"),
+    ("search", {"rerank": True}, "search.reader"),
     ("list", {"page_size": 3}, "limit"),
     ("count", {"run_id": "monday"}, "session_id"),
     ("add", {"messages": "tea"}, "first argument"),

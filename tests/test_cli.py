@@ -21,6 +21,7 @@ from jiyi.cli.app import app
 from jiyi.cli.options import parse_time
 from jiyi.sync import Memory
 from jiyi.testing import WordEmbedder
+from rest import running
 from support import each_case
 
 # The runner builds all commands anew for each call, which is most of its time.
@@ -79,7 +80,7 @@ def test_explain_shows_how_the_score_came_about(monkeypatch: pytest.MonkeyPatch)
     jiyi("add", "parser 用 Rust 写的", "--occurred-at", "2025-05-01T12:00Z")
     words = ("search", "Rust 写的", "--asked-at", "2025-05-31T12:00Z")
     why = answer(*words, "--explain")["hits"][0]["explanation"]
-    picture = jiyi(*words, "--explain").stdout
+    picture = jiyi(*words, "--explain", "--all").stdout
     lines = [line.split() for line in picture.splitlines()]
     for part in why["parts"]:
         named = [line for line in lines if line[:1] == [part["name"]] and "×" in line]
@@ -88,12 +89,14 @@ def test_explain_shows_how_the_score_came_about(monkeypatch: pytest.MonkeyPatch)
             shown = f"{part['value']:.2f} × {part['weight']:+.2f} = {part['contribution']:+.3f}"
             assert " ".join(line).endswith(shown)
             assert "".join(line).count("█") == round(20 * part["value"])
-    assert {"cosine", "coverage", "meaning"} <= {part["name"] for part in why["evidence"]}
+    assert {"similarity", "words", "bias"} <= {part["name"] for part in why["evidence"]}
     for part in why["evidence"]:
         shown = f"{part['name']} {part['value']:.2f} → {part['contribution']:+.3f}"
         assert any(" ".join(line).endswith(shown) for line in lines) == bool(part["contribution"]), part["name"]
     assert ["score", f"{why['score']:.3f}"] in lines
     assert "rust" in picture.split("words in common:")[1]
+    short = jiyi(*words, "--explain").stdout.splitlines()
+    assert len([line for line in short if "→" in line]) <= 7 and not any("×" in line for line in short)
 
 
 def test_finding_nothing_says_which_kind_of_nothing(own_store: Path) -> None:
@@ -189,7 +192,7 @@ def test_files_and_stdin_go_in_by_their_format(tmp_path: Path) -> None:
     receipt = json.loads(said.stdout)
     said_in_it = [memory for memory in receipt["memories"] if memory["memory_type"] == "message"]
     assert [memory["content"] for memory in said_in_it] == ["下周三去上海出差", "Shall I book a train?"]
-    assert "! what[2] has no text and was left out" in said.stderr
+    assert "! input[2] has no text and was left out" in said.stderr
     assert said_in_it[1]["source_ids"] == ["m2"]
     assert answer("add", "--file", lines, "--session", "trip")["created"] == 0, "by their time and id they are known"
     assert [memory["content"] for memory in answer("add", "-f", notes)["memories"]] == ["第一条", "second note"]
@@ -212,14 +215,23 @@ def test_files_and_stdin_go_in_by_their_format(tmp_path: Path) -> None:
         (["add", "-", "--format", "xml"], "x", "--format: must be one of text, json, jsonl, not 'xml'"),
         (["add", "-", "--format", "json"], "{", "stdin: is not JSON"),
         (["add", "-", "--format", "jsonl"], '{"text": "a"}\n\nno\n', "stdin, line 3: is not JSON"),
-        (["add", "-", "--format", "json"], "[]", "what: is an empty list"),
+        (["add", "-", "--format", "json"], "[]", "input: is an empty list"),
         (["add", "x", "--metadata", "[1]"], None, "--metadata: must be a JSON object"),
-        (["add", "x", "--importance", "7"], None, "importance: must be a number from 0 to 1"),
-        (["search", "x", "--mode", "psychic"], None, "search_mode: must be one of"),
-        (["search", "x", "--limit", "0"], None, "limit: must be"),
-        (["search", "x", "--since", "2025-02-01", "--until", "2025-01-01"], None, "time_range: ends before it starts"),
-        (["search", "x", "--since", "2025-02-01", "--days", "3"], None, "time_range"),
-        (["list", "--status", "deleted"], None, "status: must be one of"),
+        (["add", "x", "--importance", "7"], None, "--importance: must be a number from 0 to 1"),
+        (["search", "x", "--mode", "psychic"], None, "--mode: must be one of"),
+        (["search", "x", "--limit", "0"], None, "--limit: must be"),
+        (["search", "x", "--since", "2025-02-01", "--until", "2025-01-01"], None, "--since and --until: ends before"),
+        (["search", "x", "--since", "2025-02-01", "--days", "3"], None, "cannot be used together with --days"),
+        (["search", "x", "--user", " "], None, "--user: is empty"),
+        (["search"], None, "QUERY: is missing (jiyi search --help shows"),
+        (["search", "x", "--bogus"], None, "No such option: --bogus"),
+        (["search", "x", "--limit", "many"], None, "--limit: "),
+        (["serach", "x"], None, "No such command 'serach'"),
+        (["jobs", "lst"], None, "No such command 'lst'"),
+        (["undo"], None, "a source: --session, --source-actor or --metadata"),
+        (["add", "I like tea", "Berlin"], None, "TEXT: is it one statement or several?"),
+        (["add", "--file", "none.txt", "--on-conflict", "guess"], None, "none.txt"),
+        (["list", "--status", "deleted"], None, "--status: must be one of"),
         (["update", "x"], None, "update: names nothing to change"),
         (["update", "x", "--tag", "a", "--no-tags"], None, "--no-tags"),
         (["delete"], None, "ID: name one memory"),
@@ -237,6 +249,84 @@ def test_wrong_input_is_exit_code_2_and_names_what_is_wrong(
     assert result.stdout == ""
     assert result.stderr.startswith("error: ") and result.stderr.count("\n") == 1
     assert problem in result.stderr
+
+
+def test_several_quoted_texts_are_several_memories_and_single_words_are_one() -> None:
+    assert [one["content"] for one in answer("add", "A cat lives here", "我住在柏林")["memories"]] == [
+        "A cat lives here",
+        "我住在柏林",
+    ]
+    assert len(answer("add", "I", "like", "tea")["memories"]) == 1
+    assert len(answer("add", "喝", "绿茶")["memories"]) == 1
+
+
+@each_case(
+    ("text", "memory_type"),
+    [
+        ("I prefer window seats", "preference"),
+        ("我喜欢靠窗的座位", "preference"),
+        ("The parser is written in Rust", "fact"),
+        ("The parser is written in Rust. I like tea.", "fact"),
+        ("下周三去上海出差", "task"),
+    ],
+)
+def test_a_statement_has_the_type_of_the_same_words_in_a_message(text: str, memory_type: str) -> None:
+    assert answer("add", text)["memories"][0]["memory_type"] == memory_type
+    assert answer("add", "-", input=f"{text}\n")["created"] == 0, "it is known, whichever way it comes"
+    assert answer("add", text, "--type", "lesson")["memories"][0]["memory_type"] == "lesson"
+
+
+def test_what_is_piped_in_needs_no_dash() -> None:
+    assert [one["content"] for one in answer("add", input="三\nfour\n")["memories"]] == ["三", "four"]
+
+
+def test_errors_name_the_options_of_the_command(tmp_path: Path) -> None:
+    jiyi("add", "x")
+    jiyi("backup", tmp_path / "b.db")
+    refused = jiyi("backup", tmp_path / "b.db", code=2).stderr
+    assert refused.startswith("error: FILE: ") and "pass --force" in refused
+    assert "pass --force" in jiyi("restore", "--from", tmp_path / "b.db", code=2).stderr
+    keyed = json.dumps({"text": "y", "memory_key": "k"})
+    jiyi("add", "-", "--format", "json", input=keyed)
+    taken = json.dumps({"text": "z", "memory_key": "k"})
+    told = jiyi("add", "-", "--format", "json", input=taken, code=4).stderr
+    assert "use --on-conflict update or --on-conflict skip" in told
+    changed = answer("add", "-", "--format", "json", "--on-conflict", "update", input=taken)
+    assert answer("get", "k")["content"] == "z" and changed["created"] == 0
+
+
+def test_a_backup_and_a_restore_say_what_was_done(tmp_path: Path, own_store: Path) -> None:
+    jiyi("add", "x")
+    said = " ".join(jiyi("backup", tmp_path / "b.db").stdout.split())
+    assert said.startswith("backed up") and "1 memory of 1 user" in said
+    said = "".join(jiyi("restore", "--from", tmp_path / "b.db", "--force").stdout.split())  # a long path is divided
+    assert own_store.name in said and "nowholdswhatisin" in said
+
+
+def test_a_deletion_counts_in_words(tmp_path: Path) -> None:
+    chat = tmp_path / "chat.json"
+    chat.write_text(json.dumps(MESSAGES), encoding="utf-8")
+    jiyi("add", "--file", chat)
+    said = " ".join(jiyi("delete", "--user", "mei", "--all", "--yes").stdout.split())
+    assert said.startswith("deleted 3 memories and 2 messages") and "in units" in said
+    assert "_" not in said and "memorie," not in said and "1 jobs" not in said
+
+
+def test_more_hits_than_shown_say_how_to_see_them() -> None:
+    jiyi("add", "I like green tea", "I like black tea")
+    said = jiyi("search", "tea", "--limit", "1").stdout
+    assert "the best 1 of 2 hits; for more: --limit" in said
+
+
+def test_a_server_that_is_away_is_named() -> None:
+    told = jiyi("search", "x", "--store", "http://127.0.0.1:9", code=1).stderr
+    assert "the server at http://127.0.0.1:9 cannot be reached" in told and "jiyi serve" in told
+
+
+def test_help_shows_no_types_of_flags_and_arguments() -> None:
+    for words in (("add",), ("jobs", "list"), ()):
+        shown = jiyi(*words, "--help").stdout
+        assert "<bool>" not in shown and "<list" not in shown and "<str>" not in shown
 
 
 # -- one memory -----------------------------------------------------------------------------------------------------
@@ -313,6 +403,21 @@ def test_delete_all_deletes_exactly_that_user() -> None:
     assert [len(answer("list", "-u", user)["items"]) for user in ("mei", "mei2", "Mei", "m%")] == [0, 1, 1, 0]
 
 
+def test_stats_show_growth_by_week_and_how_relevant_the_hits_of_a_server_were(tmp_path: Path) -> None:
+    jiyi("add", "I like tea", "I like coffee")
+    today = datetime.now(UTC).date()
+    monday = (today - timedelta(days=today.weekday())).isoformat()
+    [line] = [line for line in jiyi("stats").stdout.splitlines() if f"from {monday}" in line]
+    assert line.split()[:3] == ["by", "week", "2"] and "█" in line
+    assert "relevance" not in jiyi("stats").stdout, "nothing was searched since it was opened"
+    with running(tmp_path / "served.db") as server:
+        jiyi("add", "I like green tea", "--store", server.url)
+        jiyi("search", "tea", "--store", server.url)
+        assert "on average, best hits of 1 search" in jiyi("stats", "--store", server.url).stdout
+        figures = answer("stats", "--store", server.url)
+    assert sum(figures["best_relevance"]) == 1 and len(figures["best_relevance"]) == 20
+
+
 # -- everywhere -----------------------------------------------------------------------------------------------------
 
 JSON_EXAMPLES: dict[str, Callable[[str], list[str]]] = {
@@ -373,6 +478,13 @@ def test_relations_are_listed_added_and_removed() -> None:
     jiyi("relations", "add", one, other, "likes", code=2)
     assert answer("relations", "remove", one, other) == {"removed": 1}
     assert answer("relations", "list", one) == []
+
+
+def test_synonyms_are_added_by_pairs() -> None:
+    assert answer("synonyms", "add", "k8s", "kubernetes", "--similarity", "0.9") == {"added": 1}
+    assert "known already" in jiyi("synonyms", "add", "k8s", "kubernetes", "--similarity", "0.9").stdout
+    [pair] = answer("synonyms", "list")
+    assert {pair["keyword"], pair["synonym"]} == {"k8s", "kubernetes"} and pair["similarity"] == 0.9
 
 
 def test_every_command_prints_json_and_nothing_else() -> None:

@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from time import sleep
 
 import pytest
 
@@ -74,6 +75,20 @@ def test_ctrl_c_is_quiet_and_leaves_nothing_behind(tmp_path: Path) -> None:
         assert process.communicate()[1] == ""
         assert process.returncode == 130
     assert list(temporary.iterdir()) == []
+
+
+def test_ctrl_c_on_an_import_says_how_to_go_on(tmp_path: Path, path: Path) -> None:
+    chat = [{"role": "user", "content": f"I read book number {number}", "timestamp": number} for number in range(4000)]
+    (tmp_path / "chat.json").write_text(json.dumps(chat), encoding="utf-8")
+    with start("import", str(tmp_path / "chat.json"), "--store", str(path), "--user", "mei") as process:
+        while process.poll() is None and not (path.exists() and path.stat().st_size > 1_000_000):
+            sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        told = process.communicate()[1]
+        assert process.returncode == 130, told
+        assert "Run the same command again to go on" in told
+    with Memory.open(path, embedder=WordEmbedder()) as memory:
+        assert memory.list(user_id="mei", memory_types=["message"], limit=5).items
 
 
 @pytest.mark.usefixtures("filled")

@@ -485,7 +485,7 @@ async def test_each_line_of_it_is_found_by_its_own_meaning(keeper: Memory, clock
         assert found.hits[0].id == new
         explained = found.hits[0].explanation
         assert explained is not None
-        nearness = {part.name: part.value for part in explained.evidence}["meaning"]
+        nearness = {part.name: part.value for part in explained.evidence}["similarity"]
         assert nearness > 0.99, "as near as if it stood alone"
     assert ask(place, f"SELECT count(*) FROM embeddings WHERE memory_id = '{new}'") == [(5,)]
     assert (await keeper.maintenance.verify(vectors=True)).drift == {}

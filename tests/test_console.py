@@ -7,10 +7,9 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from functools import partial
-from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import Browser, Route, expect
 
 from browser import CHAT, Server, Visit, action, item, visit
 
@@ -37,20 +36,13 @@ def visiting(browser: Browser, server: Server, user: str) -> Visiting:
     return partial(visit, browser, server, user)
 
 
-def pieces(server: Server, user: str, query: str) -> dict[str, Any]:
-    """What the server says about the first hit."""
-    body = {"query": query, "explain": True, "limit": 20}
-    explanation: dict[str, Any] = server.call("POST", "search", body, user_id=user)["hits"][0]["explanation"]
-    return explanation
-
-
-def test_typing_finds_and_every_part_of_the_score_is_in_the_picture(
-    visiting: Visiting, server: Server, user: str
-) -> None:
+def test_typing_finds_and_each_part_of_a_score_is_explained(visiting: Visiting, server: Server, user: str) -> None:
     wanted = server.add(user, "The spare key lies under the blue flowerpot.")
     server.add(user, "备用钥匙在蓝色花盆下面，妈妈的房间里。")
     with visiting() as visitor:
         page = visitor.open("search")
+        expect(page.get_by_role("searchbox")).to_be_visible()
+        page.keyboard.press("/")
         expect(page.get_by_role("searchbox")).to_be_focused()
         page.keyboard.type("where is the spare key", delay=5)
         card = page.locator(".hit-card").first
@@ -58,30 +50,52 @@ def test_typing_finds_and_every_part_of_the_score_is_in_the_picture(
         expect(card.locator("mark").first).to_be_visible()
         assert "q=where+is+the+spare+key" in page.url
 
-        explanation = pieces(server, user, "where is the spare key")
-        felt = [part for part in explanation["parts"] if abs(part["contribution"]) >= 0.0005]
-        adds = [part for part in felt if part["contribution"] > 0]
-        bar = card.locator(".score-bar")
-        expect(bar.locator("i")).to_have_count(len(adds))
-        widths = bar.locator("i").evaluate_all("all => all.map(one => one.getBoundingClientRect().width)")
-        shares = sorted((part["contribution"] for part in adds), reverse=True)
-        for width, share in zip(widths, shares, strict=True):
-            assert width / sum(widths) == pytest.approx(share / sum(shares), abs=0.01)
-
+        body = {"query": "where is the spare key", "explain": True, "limit": 20}
+        explanation = server.call("POST", "search", body, user_id=user)["hits"][0]["explanation"]
         card.get_by_role("button", name="Why?").click()
-        table = card.locator(".why table.parts tbody")
-        expect(table.locator("tr:not(.total)")).to_have_count(len(felt))
-        assert float(table.locator(".total td").last.inner_text()) == pytest.approx(
+        rows = card.locator(".evidence [data-part]")
+        shown = {row.get_attribute("data-part"): row.locator("td").last.inner_text() for row in rows.all()}
+        parts = {one["name"]: one["contribution"] for one in explanation["evidence"]}
+        assert shown.keys() == {name for name, by in parts.items() if abs(by) >= 0.005}
+        for name, text in shown.items():
+            assert float(text.replace("−", "-")) == pytest.approx(parts[name or ""], abs=0.006)
+        assert not [row for row in rows.all() if len(row.locator("th span").inner_text()) < 8]  # each has a sentence
+        score = float(card.locator(".evidence .outcome").inner_text())
+        assert 0 <= explanation["score"] - score < 0.01
+        card.get_by_text("How it came among the candidates").click()
+        assert float(card.locator("details .total td").last.inner_text()) == pytest.approx(
             sum(part["contribution"] for part in explanation["parts"]), abs=0.006
         )
-        expect(card.locator(".evidence .step")).not_to_have_count(0)
-        score = float(card.locator(".why .outcome").inner_text())
-        assert score == pytest.approx(explanation["score"], abs=0.006)
-        dot = card.locator(".curve .dot").evaluate("one => parseFloat(one.style.bottom) / 100")
-        assert dot == pytest.approx(explanation["score"], abs=0.001)
 
         item(page, wanted).click()
         expect(page.locator(".pane")).to_contain_text("under the blue flowerpot")
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_a_hit_is_relevant_or_weak_as_the_server_says(
+    visiting: Visiting, server: Server, user: str, width: int
+) -> None:
+    for note in ("Ana plays the cello.", "Ana plays chess.", "Ana paints."):
+        server.add(user, note)
+    scores = ((1.0, True), (0.6, True), (0.5961, False))
+
+    def answer(route: Route) -> None:
+        found = route.fetch().json()
+        for hit, (score, relevant) in zip(found["hits"], scores, strict=True):
+            hit.update(relevance_score=score, relevant=relevant)
+        route.fulfill(json=found)
+
+    with visiting(viewport={"width": width, "height": 800}) as visitor:
+        visitor.context.route("**/v1/search*", answer)
+        page = visitor.open("search", q="Ana")
+        labels = page.locator(".hit .score")
+        expect(labels).to_have_count(3)
+        texts = [" ".join(label.inner_text().split()) for label in labels.all()]
+        assert texts == ["1.00 relevant", "0.60 relevant", "0.59 weak"]
+        for card in page.locator(".hit-card").all():
+            word, text = card.locator(".score span").bounding_box(), card.locator(".hit-text").bounding_box()
+            assert word and text
+            assert word["x"] + word["width"] <= text["x"] or word["y"] + word["height"] <= text["y"]
 
 
 def test_an_answer_that_was_overtaken_is_not_shown(visiting: Visiting, server: Server, user: str) -> None:
@@ -228,7 +242,8 @@ def test_a_chat_file_is_brought_in(visiting: Visiting) -> None:
             {"name": "聊天.json", "mimeType": "application/json", "buffer": json.dumps(chats).encode()}
         )
         card = page.locator('[data-import="聊天.json"]')
-        expect(card).to_contain_text("3 conversations · 3 new messages")
+        expect(card).to_contain_text("3 conversations")
+        expect(card.locator('[data-count="stored"]')).to_contain_text("3")
         seen = page.evaluate("window.seen")
         assert seen and seen == sorted(seen) and seen[-1] == 100
         expect(page.locator("table")).to_contain_text("聊天.json")
@@ -346,5 +361,5 @@ def test_profile_relations_jobs_and_metrics(browser: Browser, server: Server) ->
         expect(page.locator(".table tbody tr")).not_to_have_count(0)
         page = visitor.open("metrics")
         expect(page.locator(".figure").first).to_contain_text("Memories")
-        expect(page.locator("svg.chart")).to_have_count(4)
+        expect(page.locator("svg.chart")).to_have_count(7)
         expect(page.locator(".bars").first).to_contain_text("fact")

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import re
 from dataclasses import fields
-from pathlib import Path
 from typing import get_args
 
-import jiyi.server
+from browser import FOLDER
 from jiyi.memory_types import LAYERS
 from jiyi.models import RelationType, Revision
-from jiyi.read.presets import PRESETS, Weights
-from jiyi.read.relevance import CANDIDATE_FEATURES
+from jiyi.read.presets import Weights
+from jiyi.read.score import INPUTS
 
-ADJUSTMENTS = ("successor", "keywords", "assistant asked", "outdated", "small talk", "derived", "other language")
-FOLDER = Path(jiyi.server.__file__).parent / "console"
+FURTHER = ("bias", "at that time", "has ended", "unsupported", "all keywords", "not read")
 
 
 def sources() -> dict[str, str]:
@@ -47,16 +45,13 @@ def test_both_languages_say_the_same_things() -> None:
     assert not unused
 
 
-def test_whatever_the_engine_names_has_words_and_every_part_a_colour() -> None:
+def test_whatever_the_engine_names_has_words() -> None:
     files = sources()
     named = set(re.findall(r'^ {2}"?([\w ]+)"?: \["[^"]+", "[^"]+"\],$', files["js/words/names.js"], re.MULTILINE))
     parts = [field.name for field in fields(Weights) if field.name != "half_life_days"]
-    evidence = {*CANDIDATE_FEATURES, "query", "meaning", *ADJUSTMENTS}
-    assert {f"part_{name}" for name in (*parts, *evidence)} <= named
+    evidence = {*INPUTS, *FURTHER}
+    assert {f"part_{name}" for name in (*parts, *evidence)} | {f"about_{name}" for name in evidence} <= named
     assert {f"type_{name}" for name in LAYERS} <= named
-    taking = {name for name in parts if getattr(PRESETS["measured"], name) < 0}
-    for part in set(parts) - taking:
-        assert re.search(rf"\.part-{part}\b", files["css/pictures.css"]), part
     actions = get_args(Revision.model_fields["action"].annotation)
     relations = get_args(RelationType)
     wanted = {f"action_{name}" for name in actions} | {f"relation_{name}" for name in relations}

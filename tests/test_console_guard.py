@@ -8,10 +8,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, expect
 
-from browser import CHAT, VIEWS, Server, action, picture, visit
+from browser import CHAT, VIEWS, Server, action, picture, serious, visit
 
 
 @pytest.fixture(scope="module")
@@ -131,21 +130,6 @@ def test_a_key_is_revoked(browser: Browser, server: Server) -> None:
         page.get_by_role("dialog").get_by_role("button", name="Revoke").click()
         expect(row).to_contain_text("revoked")
     assert next(key for key in server.call("GET", "keys")["items"] if key["id"] == made["id"])["revoked_at"]
-
-
-AXE = Axe()
-
-
-def serious(page: Page) -> list[str]:
-    """The violations that axe-core calls serious or critical: contrast, names, roles, order, keyboard."""
-    page.evaluate("Promise.all(document.getAnimations().map(one => one.finished.catch(() => null)))")
-    found = AXE.run(page, options={"resultTypes": ["violations"]}).response["violations"]
-    return [
-        f"{one['id']}: {node['html'][:160]} {node['failureSummary'][:200]}"
-        for one in found
-        if one["impact"] in ("serious", "critical")
-        for node in one["nodes"][:3]
-    ]
 
 
 DESKTOP, PHONE = {"width": 1360, "height": 860}, {"width": 375, "height": 800}

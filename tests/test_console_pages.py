@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from browser import Server, action, visit
+from browser import Server, action, picture, serious, visit
 
 MEI = (
     ("2024-05-01", "I live in Shanghai."),
@@ -46,7 +47,7 @@ def test_an_empty_store_leads_to_a_first_fact(browser: Browser, server: Server) 
         expect(page.locator("main")).to_contain_text("我吃素")
         page.keyboard.press("g")
         page.keyboard.press("a")
-        page.get_by_label("Message of the user").fill("any food allergies?")
+        page.get_by_label("Question or message").fill("any food allergies?")
         page.keyboard.press("Enter")
         expect(page.locator(".block")).to_contain_text("花生")
     with visit(browser, server, "小白", locale="zh-CN") as visitor:
@@ -123,6 +124,38 @@ def test_a_change_is_undone_from_the_log(browser: Browser, server: Server) -> No
     assert {"I live in Oslo.", "Tea at five"} <= {one["content"] for one in held}
     history = server.call("GET", f"memories/{note['id']}/history", user_id="log")["items"]
     assert [one["action"] for one in history] == ["add", "update", "restore"]
+
+
+@pytest.mark.parametrize(("theme", "width"), [("light", 1280), ("dark", 390)])
+def test_what_changed_this_week_is_counted_by_day(browser: Browser, server: Server, theme: Any, width: int) -> None:
+    user = f"week {theme}"
+    note = server.add(user, "Tea at five")
+    server.call("PATCH", f"memories/{note['id']}", {"content": "Tea at six"}, user_id=user)
+    gone = server.add(user, "A secret")
+    server.call("DELETE", f"memories/{gone['id']}", user_id=user)
+    now = datetime.now(UTC)
+    options = {"color_scheme": theme, "viewport": {"width": width, "height": 800}, "timezone_id": "UTC"}
+    with visit(browser, server, user, **options) as visitor:
+        page = visitor.open("changes", week="0")
+        expect(page.locator("h1")).to_have_text("What changed this week")
+        today = page.locator(f'[data-day="{now:%Y-%m-%d}"]')
+        for kind, many in (("learned", "1"), ("changed", "1"), ("ended", "0"), ("forgotten", "1")):
+            expect(today.locator(f'[data-kind="{kind}"]')).to_have_text(many)  # of what was deleted, only that
+            expect(page.locator(f'tfoot [data-kind="{kind}"]')).to_have_text(many)
+        assert "\n".join(serious(page)) == ""
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        picture(page, f"week-{theme}-{width}")
+
+        visitor.context.clock.set_fixed_time(now + timedelta(days=7))
+        page = visitor.open("changes", week="0")
+        expect(page.locator(".state")).to_contain_text("Nothing changed in this week")
+        page.get_by_role("button", name="Week before").click()
+        expect(page.locator("h1")).to_have_text("What changed in that week")
+        expect(page.locator("tbody tr")).to_have_count(7)
+        expect(today.locator('[data-kind="changed"]')).to_have_text("1")
+        page.get_by_role("radio", name="All").first.check()
+        expect(page.locator("table")).to_have_count(0)
+        expect(page.locator(".log-line del")).to_have_text("five")
 
 
 def test_adding_says_what_ended_and_deleting_what_holds_again(browser: Browser, server: Server) -> None:

@@ -12,7 +12,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from jiyi import CandidateMemory, Memory
-from jiyi.areas.recalls import MAX_CLOSE, close
+from jiyi.areas.recalls import MAX_HITS
+from jiyi.areas.standing import close
 from jiyi.memory_types import layer_of
 from jiyi.models import MemoryItem
 from jiyi.read.context import render_context, sharing_words
@@ -354,16 +355,16 @@ async def test_what_has_ended_is_left_out(extracting_memory: Memory, old: str, n
     [
         ([0.6, 0.35, 0.34], [0.6, 0.35]),
         ([0.59, 0.35, 0.34], [0.59, 0.35]),
-        ([0.59, 0.12], [0.59, 0.12]),
-        ([0.12, 0.11], [0.12]),
-        ([0.11], []),
+        ([0.59, 0.34], [0.59]),
+        ([0.5, 0.45, 0.4], [0.5, 0.45]),
+        ([0.34], []),
         ([0.9] * 7, [0.9] * 6),
         ([], []),
     ],
 )
 def test_hits_at_a_limit_are_chosen(scores: list[float], chosen: list[float]) -> None:
     hits = [hit(item(f"text {at}"), "text", score) for at, score in enumerate(scores)]
-    assert [one.relevance_score for one in close(hits)[:MAX_CLOSE]] == chosen
+    assert [one.relevance_score for one in close(hits)[: MAX_HITS["normal"]]] == chosen
 
 
 def test_small_talk_gets_only_hits_with_its_words() -> None:

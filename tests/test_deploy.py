@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 import yaml
+from packaging.requirements import Requirement
 
 from jiyi.settings import load_settings
 
@@ -72,19 +73,39 @@ def test_compose_with_engines_searches_in_them(monkeypatch: pytest.MonkeyPatch) 
 def test_the_container_installs_extras_that_exist_and_is_nobody_special() -> None:
     text = (DEPLOY / "Containerfile").read_text("utf-8")
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"]
-    named = re.search(r"'\.\[([\w,]+)\]'", text)
-    assert named is not None and {"server", "postgres", "redis"} <= set(named[1].split(",")) <= set(extras)
+    named = re.search(r"\[([\w,]+)\$\{ENGINES:\+,([\w,]+)\}\]", text)
+    assert named is not None and {"postgres", "redis", "mcp"} <= set(named[1].split(",")) <= set(extras)
     assert re.search(r"(?m)^USER jiyi$", text) and "STOPSIGNAL SIGTERM" in text
+    lock = (DEPLOY / "lock.py").read_text("utf-8")
+    assert f'EXTRAS = "{named[1]},{named[2]}"' in lock
     ignored = (ROOT / ".dockerignore").read_text("utf-8").split()
     copied = [word for line in re.findall(r"(?m)^COPY ((?!--from).*)$", text) for word in line.split()[:-1]]
     assert ignored[0] == "*" and {f"!{name}" for name in copied} <= set(ignored)
     assert all((ROOT / name).exists() for name in copied)
 
 
+def test_the_build_of_the_container_gets_the_models_and_no_version_is_left_open() -> None:
+    shut_out = [line for line in (ROOT / ".dockerignore").read_text("utf-8").split() if line[0] != "!"]
+    assert shut_out == ["*", "**/__pycache__"], "what is below src, also the models, must reach the build"
+    pinned = dict(
+        line.split("==") for line in (DEPLOY / "constraints.txt").read_text("utf-8").splitlines() if line[0] != "#"
+    )
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+    extras = project["project"]["optional-dependencies"]
+    wanted = [*project["project"]["dependencies"], *project["build-system"]["requires"]]
+    for extra in ("postgres", "redis", "mcp", "llm", "milvus", "mongodb"):
+        wanted += extras[extra]
+    for requirement in map(Requirement, wanted):
+        assert pinned[requirement.name] in requirement.specifier, f"{requirement}: run make lock"
+
+
 def test_the_unit_is_valid_and_gives_it_time_to_finish(tmp_path: Path) -> None:
     text = (DEPLOY / "jiyi.service").read_text("utf-8")
     patience = re.search(r"TimeoutStopSec=(\d+)", text)
     assert patience is not None and int(patience[1]) > load_settings().server.shutdown_timeout_s
+    recipe = (ROOT / "docs" / "deploy.md").read_text("utf-8")
+    assert "EnvironmentFile=-/etc/jiyi/environment" in text
+    assert "--property EnvironmentFile=-/etc/jiyi/environment" in recipe, "the command for keys opens another store"
     if shutil.which("systemd-analyze") is None:
         pytest.skip("systemd is not here")
     unit = tmp_path / "jiyi.service"

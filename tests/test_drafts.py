@@ -56,25 +56,25 @@ def slot(draft: Draft) -> tuple[Any, ...]:
             "我住在上海，在腾讯上班。",
             [
                 ("我住在上海", ("user", "home", "上海", "single"), (0, 5)),
-                ("我在腾讯上班。", ("user", "employer", "腾讯", "single"), (6, 12)),
+                ("在腾讯上班。", ("user", "employer", "腾讯", "single"), (6, 12)),
             ],
         ),
         (
             "我上个月搬到成都了。",
-            [("我上个月（2025-05）搬到成都了。", ("user", "home", "成都", "single"), (0, 10))],
+            [("我上个月搬到成都了。", ("user", "home", "成都", "single"), (0, 10))],
         ),
         (
             "I live in Oslo and work at Acme.",
             [
                 ("I live in Oslo", ("user", "home", "Oslo", "single"), (0, 14)),
-                ("I work at Acme.", ("user", "employer", "Acme", "single"), (19, 32)),
+                ("work at Acme.", ("user", "employer", "Acme", "single"), (19, 32)),
             ],
         ),
         (
             "我住在北京，喜欢爬山。",
             [
                 ("我住在北京", ("user", "home", "北京", "single"), (0, 5)),
-                ("我喜欢爬山。", ("user", None, None), (6, 11)),
+                ("喜欢爬山。", ("user", None, None), (6, 11)),
             ],
         ),
         ("What is the capital of France?", []),
@@ -127,7 +127,7 @@ def test_a_name_that_contains_a_negation_is_a_value() -> None:
 
 def test_somebody_who_moved_from_a_place_has_done_so() -> None:
     [one] = read("I moved from Ghent to Antwerp in April.")
-    assert one.content == "I moved from Ghent to Antwerp in April (2025-04)."
+    assert one.content == "I moved from Ghent to Antwerp in April."
     [one] = read("Our son Bram moved to Lyon in October.")  # said in June: last year's, or it would be next year's
     assert one.content == "Our son Bram moved to Lyon in October."
     [one] = read("My brother Lukas is getting married on February 22.")  # which is not over
@@ -141,7 +141,7 @@ def test_a_move_names_what_it_replaces() -> None:
     assert (one.value, one.replaces, one.content) == (
         "Rome",
         "Paris",
-        "I moved from Paris to Rome last month (2025-05).",
+        "I moved from Paris to Rome last month.",
     )
 
 

@@ -11,6 +11,7 @@ from typing import Any
 from uuid import uuid4
 
 import grpc
+import httpx
 import pymongo
 import pytest
 
@@ -117,6 +118,37 @@ async def test_engines_follow_every_change(
         await memory.add("Bo is back", user_id="bo")
         await settled(memory)
         assert contents(await memory.search("Bo", user_id="bo")) == ["Bo is back"]
+
+
+async def test_engines_hold_statements_as_the_store_does(path: Path, engine_urls: dict[str, str]) -> None:
+    """When a fact of a message changes, the message is divided: in the engines, too, its statements take its place."""
+    settings = engine_settings(engine_urls)
+    settings = settings.model_copy(update={"extraction": load_settings().extraction})
+    said = [{"role": "user", "content": "I live in Rome. My dog is called Rex. I play the cello."}]
+    async with open_with(path, settings) as memory:
+        await memory.add(said, user_id="mei", session_id="s1")
+        await settled(memory)
+        assert said[0]["content"] in await texts_in(settings)
+        [home] = [one for one in (await memory.list(user_id="mei")).items if "Rome" in one.content]
+        await memory.update(home.id, user_id="mei", content="I live in Oslo.")
+        await settled(memory)
+        kinds = {"memory_types": ["message", "fact", "preference"], "user_id": "mei", "limit": 100}
+        hits = {name: await memory.search(name, **kinds) for name in ("Rome", "Oslo", "dog", "cello")}
+        assert all(found.engines for found in hits.values())
+        assert contents(hits["Oslo"])[0] == "I live in Oslo."
+        assert not any("Rome" in text for found in hits.values() for text in contents(found))
+        there = await texts_in(settings)
+        assert said[0]["content"] not in there and not any("Rome" in text for text in there)
+        assert there == sorted({text for found in hits.values() for text in contents(found)})
+
+
+async def texts_in(settings: Settings) -> list[str]:
+    """Return the texts of all documents in OpenSearch, which has what can be searched."""
+    assert settings.engines.elasticsearch_url is not None
+    url = f"{settings.engines.elasticsearch_url.get_secret_value()}/{settings.engines.prefix}-memories/_search"
+    async with httpx.AsyncClient() as web:
+        found = (await web.post(url, json={"size": 100})).json()
+    return sorted({hit["_source"]["content"] for hit in found["hits"]["hits"]})
 
 
 async def test_a_deletion_is_confirmed_by_every_engine(path: Path, engine_urls: dict[str, str]) -> None:

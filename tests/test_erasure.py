@@ -14,6 +14,7 @@ import httpx
 import pytest
 
 import jiyi.client
+from engine_proxy import Proxy
 from extractors import SpelledOut
 from jiyi import Memory, NotFound, UserErased
 from jiyi.embed import Vectors
@@ -477,6 +478,27 @@ async def test_a_client_keeps_the_epoch_too(server: Running, tmp_path: Path) -> 
         await memory.observe("I am back", user_id="mei")
         assert (await memory.sessions.flush()).accepted == 1
         assert len((await memory.messages(user_id="mei")).items) == 1
+
+
+async def test_a_turn_for_a_server_that_was_away_is_not_stored_after_the_deletion_of_its_user(
+    server: Running, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The erasure epoch could not be read when the turn was observed."""
+    settings = load_settings(client={"retry_timeout_s": 0.01})
+    async with Proxy(server.url) as proxy, jiyi.client.Memory(proxy.url, settings=settings) as memory:
+        await proxy.set("dead")
+        await memory.observe("I like tea", user_id="mei")
+        await memory.observe("I like tea", user_id="bo")
+        while caplog.text.count("is stored in 0.2 s") < 2:
+            await asyncio.sleep(0.01)
+        server.do(server.memory.delete_all("mei"))
+        await asyncio.sleep(0.01)
+        await proxy.set("open")
+        await memory.observe("I am back", user_id="mei")
+        done = await memory.sessions.flush()
+        assert (done.accepted, done.failed) == (2, 1)
+        assert [one.text for one in (await memory.messages(user_id="mei")).items] == ["I am back"]
+        assert [one.text for one in (await memory.messages(user_id="bo")).items] == ["I like tea"]
 
 
 async def _imported(url: str, file: Path, progress: Callable[[int, int], None]) -> Any:

@@ -29,7 +29,7 @@ from jiyi.testing import WordEmbedder
 from jiyi.text import fence
 from jiyi.text.fence import NOTICES, Fence, blank_context, harmless, one_line, quoted, without_context
 from rest import running
-from support import blocks_in, each_case, skeleton
+from support import blocks_in, cpu_unit, each_case, skeleton
 from test_context import EVERYTHING, Language, Style, item, render, told
 
 OLD_OPENING, OLD_CLOSING = "<jiyi-memory>", "</jiyi-memory>"
@@ -314,7 +314,7 @@ def test_many_marks_cost_linear_time() -> None:
     started = time.process_time()
     assert strip_context(marks) == marks
     assert strip_context(f"{OLD_OPENING}\n" * 9_000) == f"{OLD_OPENING}\n" * 9_000
-    assert time.process_time() - started < 2
+    assert time.process_time() - started < 60 * cpu_unit()
 
 
 def test_examples() -> None:

@@ -186,9 +186,14 @@ async def test_observing_raises_nothing_but_counts(path: Path, caplog: pytest.Lo
             counted = await memory.sessions.flush()
         assert (counted.accepted, counted.failed, counted.waiting) == (1, 4, 0)
         assert caplog.text.count("was not stored") == 4
+        caplog.clear()
+        for wrong in ((["hi"], None), ("hi", [{"role": "assistant", "content": "hello"}])):
+            await memory.observe(*wrong, user_id="mei")  # type: ignore[arg-type]
+        assert "user_text: must be a text; `sessions.observe` takes the messages" in caplog.text
+        assert "assistant_text: must be a text" in caplog.text
         await memory._engine.store.close()
         await memory.observe("the store is gone", user_id="mei")
-        assert (await memory.sessions.flush()).failed == 5
+        assert (await memory.sessions.flush()).failed == 7
         with pytest.raises(StoreError):
             await memory.count(user_id="mei")
 

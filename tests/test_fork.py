@@ -9,7 +9,8 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from time import sleep
 
@@ -19,6 +20,8 @@ import jiyi
 import jiyi.sync
 from jiyi import Memory, StoreError
 from jiyi.embed import BuiltinEmbedder
+from jiyi.reader import WEIGHTS, Passage
+from jiyi.reader.onnx_reader import OnnxReader
 from jiyi.testing import WordEmbedder
 from rest import running
 from support import Place, contents
@@ -137,23 +140,45 @@ def test_a_file_that_was_open_at_the_fork_is_not_opened_again(tmp_path: Path) ->
         assert memory.count(user_id="mei") == 0
 
 
-def test_a_fork_during_embedding_leaves_the_embedder_usable() -> None:
-    embedder, stop = BuiltinEmbedder(), threading.Event()
-    asyncio.run(embedder.embed_query("ready"))
+@contextmanager
+def busy_with(work: Callable[[], object]) -> Iterator[None]:
+    """Do something over and over in another thread."""
+    stop = threading.Event()
 
     def busy() -> None:
         while not stop.is_set():
-            asyncio.run(embedder.embed_documents([f"number {at} of many sentences" for at in range(8)]))
+            work()
 
     thread = threading.Thread(target=busy)
     thread.start()
     try:
-        for _ in range(5):
-            sleep(0.02)
-            assert forked(lambda: len(asyncio.run(embedder.embed_query("after the fork")))) == "512"
+        yield
     finally:
         stop.set()
         thread.join()
+
+
+def test_a_fork_during_embedding_leaves_the_embedder_usable() -> None:
+    embedder = BuiltinEmbedder()
+    asyncio.run(embedder.embed_query("ready"))
+    texts = [f"number {at} of many sentences" for at in range(8)]
+    with busy_with(lambda: asyncio.run(embedder.embed_documents(texts))):
+        for _ in range(5):
+            sleep(0.02)
+            assert forked(lambda: len(asyncio.run(embedder.embed_query("after the fork")))) == "512"
+
+
+@pytest.mark.parametrize(
+    ("question", "statement"), [("Where do I live?", "I live in Oslo."), ("我住在哪里？", "我住在杭州。")]
+)
+def test_a_fork_during_reading_leaves_the_reader_usable(question: str, statement: str) -> None:
+    reader = OnnxReader(WEIGHTS)
+    passages = [Passage(statement)] * 8
+    [alone] = reader.answers(question, passages[:1])
+    with busy_with(lambda: reader.answers(question, passages)):
+        for _ in range(5):
+            sleep(0.02)
+            assert forked(lambda: reader.answers(question, passages[:1])) == str([alone])
 
 
 def test_a_client_of_another_process_is_an_error(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+import io
 import json
 import shutil
 import socket
@@ -180,12 +181,16 @@ async def test_the_files_in_a_zip_are_one_bomb(memory: Memory, tmp_path: Path, m
 
 
 async def test_one_value_of_a_file_has_a_limit(memory: Memory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is in RAM as a whole."""
+    """It is in RAM as a whole, and decoding it is one step for which everybody else waits."""
     monkeypatch.setattr(sources, "MAX_VALUE", 1 << 20)
     path = tmp_path / "long.json"
-    path.write_text(json.dumps([{"role": "user", "content": "a" * 5_000_000}]))
+    path.write_text(json.dumps([{"role": "user", "content": "\n" * 2_500_000}]))
     with pytest.raises(InvalidInput, match="1,048,576 characters"):
         await memory.transfer.import_chats(path, user_id="mei")
+    stream = io.StringIO(path.read_text())
+    with pytest.raises(InvalidInput, match="1,048,576 characters"):
+        list(sources.json_values(stream, "long.json"))
+    assert stream.tell() < (1 << 20) + 10, "nothing beyond the limit is decoded"
 
 
 def test_slow_bodies_and_half_open_connections_leave_room_for_others(server: Running) -> None:

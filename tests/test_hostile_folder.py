@@ -161,7 +161,7 @@ def test_only_the_listed_settings_are_taken_from_a_folder_that_is_not_trusted(
     file: str, here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A setting that is added to Settings needs trust unless somebody lists it."""
-    for name in ("JIYI_SEARCH__RERANK", "JIYI_TOOLS__RECALL_TIMEOUT_S"):
+    for name in ("JIYI_SEARCH__READER", "JIYI_TOOLS__RECALL_TIMEOUT_S"):
         monkeypatch.delenv(name)  # it would win over the file
     own = load_settings()
     names = [name for name, _ in hostile_values()]

@@ -153,7 +153,7 @@ def test_the_repository_holds_no_large_files_but_the_weights() -> None:
     listed = subprocess.run(["git", "ls-files", "-z"], cwd=top, capture_output=True, text=True, check=False)
     if listed.returncode:
         pytest.skip("not a git checkout")
-    weights = ("rerank/src/jiyi_rerank/weights/", "src/jiyi/weights/")
+    weights = "src/jiyi/weights/"
     paths = [top / name for name in listed.stdout.split("\0") if name and not name.startswith(weights)]
     assert [path.name for path in paths if path.exists() and path.stat().st_size > 2_000_000] == []
 
@@ -214,6 +214,9 @@ def test_every_public_name_exists_and_is_documented() -> None:
     reference = (DOCS / "reference.md").read_text(encoding="utf-8")
     assert [name for name in jiyi.__all__ if getattr(jiyi, name) is None] == []
     assert dir(jiyi) == sorted(jiyi.__all__)
+    stub = Path(jiyi.__file__).with_name("__init__.pyi").read_text("utf-8").splitlines()
+    typed = {line.split()[-1]: line.split()[1] for line in stub if line.startswith("from ")}
+    assert typed == jiyi._HOMES, "type checkers and programs find the same names"
     with pytest.raises(AttributeError, match="has no attribute 'Nonsense'"):
         jiyi.Nonsense  # noqa: B018
     forms = ("`{}`", "`{}(", "class {}")

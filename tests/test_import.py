@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 
 import jiyi.sync as jiyi_sync
 from jiyi import InvalidInput, Memory
+from jiyi.store.write_set import STATED
 from jiyi.testing import WordEmbedder
 from jiyi.transfer import imports, readers, records, sources
 from jiyi.transfer.readers import Kind, find_reader
@@ -96,7 +97,8 @@ def test_chatgpt_gives_what_the_user_saw_last(tmp_path: Path) -> None:
     assert found.messages[1].sent_at == found.messages[0].sent_at, "one without a time was said after the one before"
     left_out = {reason: found.skipped.count(reason) for reason in found.skipped}
     assert left_out == {
-        records.INSTRUCTIONS: 2, records.TOOLS: 2, records.REASONING: 1, records.NO_TEXT: 1, records.BRANCH: 2,
+        records.INSTRUCTIONS: 1, records.CUSTOM: 1, records.TOOLS: 2, records.REASONING: 1, records.NO_TEXT: 1,
+        records.BRANCH: 2,
     }  # fmt: skip
 
 
@@ -540,3 +542,120 @@ def test_the_command_reports_what_came_of_it(tmp_path: Path) -> None:
     assert again.stderr == "", "no bar where there is no terminal"
     refused = jiyi("import", tmp_path / "none", code=2)
     assert refused.stderr.startswith("error: ") and refused.stderr.count("\n") == 1
+
+
+# -- what the assistant remembered ------------------------------------------------------------------------------------
+
+CLAUDE_MEMORY = {
+    "account_uuid": "a",
+    "conversations_memory": "**Work context**\n\nAda is a baker in Turin. She runs two shops.\n\n"
+    "## 饮食\n- 她对花生过敏\n- Prefers oolong tea\n",
+    "project_memories": {"p-1": "The oven is to be replaced in May."},
+    "memory_files": [{"path": "/areas/family.md", "content": "- Her son is called Leo", "updated_at": "2026-01-02"}],
+}
+
+
+async def contents(memory: Memory, user_id: str = "mei") -> dict[str, str]:
+    """Contents and types of what is stored, without the messages and what was taken from them."""
+    items = (await memory.list(user_id=user_id, limit=100)).items
+    return {item.content: item.memory_type for item in items if item.source == STATED}
+
+
+async def test_the_memories_of_a_claude_export_are_stored_with_the_chats(tmp_path: Path, memory: Memory) -> None:
+    path = tmp_path / "claude.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("conversations.json", json.dumps([claude_chat()]))
+        archive.writestr("memories.json", json.dumps([CLAUDE_MEMORY], ensure_ascii=False))
+        archive.writestr("users.json", json.dumps([{"uuid": "a", "full_name": "Ada"}]))
+    report = await memory.transfer.import_chats(path, user_id="mei")
+    assert (report.messages, report.memories, report.new_memories, report.notes) == (2, 5, 5, ())
+    assert set(await contents(memory)) == {
+        "Ada is a baker in Turin. She runs two shops.",
+        "她对花生过敏",
+        "Prefers oolong tea",
+        "The oven is to be replaced in May.",
+        "Her son is called Leo",
+    }
+    told = [(one.file, one.user_id, one.messages, one.memories) for one in report.by_file]
+    assert told == [("conversations.json", "mei", 2, 0), ("memories.json", "mei", 0, 5)]
+    found = {item.content: item for item in (await memory.list(user_id="mei", limit=100)).items}
+    assert found["她对花生过敏"].metadata == {"claude": {"section": "饮食"}}
+    assert found["Her son is called Leo"].occurred_at == datetime(2026, 1, 2, tzinfo=UTC)
+    assert (await memory.transfer.import_chats(path, user_id="mei")).new_memories == 0
+
+
+async def test_claudes_memories_alone_are_memories(tmp_path: Path, memory: Memory) -> None:
+    (tmp_path / "memories").mkdir()
+    written(tmp_path / "memories" / "a.json", CLAUDE_MEMORY)
+    report = await memory.transfer.import_memories(tmp_path / "memories", user_id="mei")
+    assert (report.format, report.new) == ("claude", {"memory": 5})
+
+
+def custom_node(node_id: str, parent: str, about: str, wishes: str, *, clean: bool) -> dict[str, Any]:
+    """Custom instructions as ChatGPT exports them: between sentences for the model, mostly also by themselves."""
+    found = node(node_id, parent, "user", [], None, kind="user_editable_context")
+    found["message"]["content"] |= {
+        "user_profile": f"The user provided the following information about themselves.\nUser profile:\n```{about}```",
+        "user_instructions": f"The user provided the additional info about how to respond:\n```{wishes}```",
+    }
+    data = {"about_user_message": about, "about_model_message": wishes} if clean else None
+    found["message"]["metadata"] = {"is_visually_hidden_from_conversation": True, "user_context_message_data": data}
+    return found
+
+
+@pytest.mark.parametrize("clean", [True, False])
+async def test_custom_instructions_of_chatgpt_are_memories_of_the_user(
+    tmp_path: Path, memory: Memory, clean: bool
+) -> None:
+    chats = []
+    for at, about in (
+        (1_700_000_000, "Role: apprentice"),
+        (1_710_000_000, "Role: baker\nI prefer window seats\n我住在杭州"),
+    ):
+        chat = chatgpt_chat(create_time=at, conversation_id=f"c{at}")
+        chat["mapping"]["about"] = custom_node("about", "sys", about, "Be brief. No emojis.", clean=clean)
+        chats.append(chat)
+    report = await memory.transfer.import_chats(written(tmp_path / "conversations.json", chats[::-1]), user_id="mei")
+    assert await contents(memory) == {
+        "Role: baker": "fact",
+        "I prefer window seats": "preference",
+        "我住在杭州": "fact",
+        "Be brief. No emojis.": "preference",
+    }
+    assert report.left_out[records.CUSTOM] == 2 and report.memories == 4
+    [file] = report.by_file
+    assert (file.file, file.conversations, file.memories) == ("conversations.json", 2, 4)
+
+
+def test_the_command_counts_what_the_assistant_remembered(tmp_path: Path) -> None:
+    (tmp_path / "memories").mkdir()
+    written(tmp_path / "memories" / "a.json", CLAUDE_MEMORY)
+    assert "memories/a.json: 5 memories → user bo" in jiyi("import", tmp_path, "--user", "bo").stdout
+    written(tmp_path / "chats.json", [claude_chat()])
+    said = jiyi("import", tmp_path, "--user", "mei").stdout
+    assert "5 memories of the assistant: 5 new, 0 known already" in said
+    assert "chats.json: 1 conversation, 2 messages → user mei" in said
+
+
+def test_the_command_says_what_of_which_file_went_to_whom(tmp_path: Path) -> None:
+    results = [
+        {"memory": "Likes tea", "user_id": "ann"},
+        {"memory": "喜欢咖啡", "user_id": "bo"},
+        {"memory": "Owns a bike"},
+    ]
+    path = written(tmp_path / "mem0.json", {"results": results})
+    apart = jiyi("import", path)
+    for line in ("1 memory → user ann", "1 memory → user bo", "1 memory → user default"):
+        assert f"mem0.json: {line}" in apart.stdout
+    merged = jiyi("import", path, "--user", "mei")
+    assert "mem0.json: 1 memory of ann → user mei" in merged.stdout
+    assert "memories of 2 users (ann, bo) are all mei's now" in " ".join(merged.stderr.split())
+
+
+async def test_relations_of_mem0_belong_to_the_only_user_of_the_file(tmp_path: Path, memory: Memory) -> None:
+    got = {
+        "results": [{"memory": "Likes tea", "user_id": "ann"}],
+        "relations": [{"source": "ann", "relationship": "works_at", "target": "Acme"}],
+    }
+    await memory.transfer.import_memories(written(tmp_path / "mem0.json", got))
+    assert set(await contents(memory, "ann")) == {"Likes tea", "ann works at Acme"}

@@ -10,7 +10,7 @@ import pytest
 
 import workers
 from extractors import SpelledOut
-from jiyi import InvalidInput, Memory, NotFound, ReceiptState
+from jiyi import InvalidInput, Memory, NotFound, ReceiptState, StoreUnavailable
 from jiyi.models import utc_now
 from jiyi.settings import load_settings
 from jiyi.store.write_set import LeaseLost
@@ -328,6 +328,44 @@ async def test_a_draft_without_a_message_to_stand_on_is_rejected_and_counted(pla
         receipt = await memory.add(TALK, user_id="mei")
         assert [one.content for one in receipt.memories if one.memory_type == "fact"] == ["Mei home: Berlin"]
         assert len(receipt.problems) == 4 and all("rejected" in problem for problem in receipt.problems)
+
+
+@pytest.mark.parametrize("in_process", [True, False])
+async def test_a_worker_outlives_a_store_that_is_away(
+    place: Place, in_process: bool, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It says once that the store is away, and goes on when that is back."""
+    for pause in ("jiyi.write.worker.POLL_S", "jiyi.areas.background.RETRY_S"):
+        monkeypatch.setattr(pause, 0.02)
+    model = SpelledOut(gate=asyncio.Event())
+    async with open_with(place, model, in_process=in_process) as memory:
+        queue, asked = memory._engine.store.jobs, 0
+
+        async def away(*_: Any) -> Any:
+            nonlocal asked
+            asked += 1
+            raise StoreUnavailable("the database does not answer")
+
+        working = None if in_process else asyncio.create_task(memory.jobs.work(until_idle=False))
+        first = await memory.add(TALK, user_id="mei", session_id="s", wait=False)
+        second = await memory.add([{"role": "user", "content": "Mei cat = Tofu"}], user_id="mei", wait=False)
+        while not model.seen:
+            await asyncio.sleep(0.01)
+        with monkeypatch.context() as broken:
+            broken.setattr(queue, "claim", away)
+            broken.setattr(queue, "next_due", away)
+            model.gate.set()  # type: ignore[union-attr]
+            async with asyncio.timeout(60):
+                while asked < 8:
+                    await asyncio.sleep(0.01)
+        for receipt in (first, second):
+            done = await memory.jobs.wait(receipt, user_id="mei", timeout=30)
+            assert done.state is ReceiptState.INDEXED
+        if working is not None:
+            working.cancel()
+            await asyncio.gather(working, return_exceptions=True)
+    told = [record.getMessage() for record in caplog.records if record.name == "jiyi.write.worker"]
+    assert told == ["no job can be taken now: the database does not answer"]
 
 
 async def test_several_worker_processes_do_each_job_once(place: Place) -> None:

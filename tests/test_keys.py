@@ -93,7 +93,7 @@ async def test_health_is_good_and_tells_what_is_not(memory: Memory, deaf_memory:
     await memory.add("likes tea", user_id="mei")
     healthy = await memory.health()
     names = [check.name for check in healthy.checks]
-    assert healthy.ready and names == ["store", "jobs", "embedder", "cache", "reranker"]
+    assert healthy.ready and names == ["store", "jobs", "embedder", "cache", "reader"]
     assert all(check.ok is (check.problem is None) for check in healthy.checks)
     assert "in this process" in str(healthy.checks[2].detail) or "given by the program" in str(healthy.checks[2].detail)
     assert (await memory.jobs.counts()).by_state == {"indexed": 1}

@@ -104,9 +104,8 @@ FULL_FOLDERS: dict[str, int] = {
     ".": 28,
     "agents": 19,
     "cli": 21,
-    "read": 17,
-    "server": 20,
-    "write": 28,
+    "server": 19,
+    "write": 26,
 }
 SHARED_NAMES: dict[str, int] = {
     "agents.py": 2,
@@ -173,7 +172,6 @@ HAN_LITERALS: dict[str, int] = {
     "files/format.py": 22,
     "keep/condense.py": 10,
     "read/context.py": 7,
-    "read/names.py": 15,
     "read/profile.py": 1,
     "read/query.py": 1,
     "roles.py": 3,
@@ -185,7 +183,6 @@ HAN_LITERALS: dict[str, int] = {
     "transfer/records.py": 3,
     "warm.py": 1,
     "write/classify.py": 8,
-    "write/dated.py": 6,
     "write/derive.py": 1,
     "write/extract.py": 9,
     "write/facts.py": 1,
@@ -194,20 +191,17 @@ HAN_LITERALS: dict[str, int] = {
     "write/llm/transcript.py": 11,
     "write/own_words.py": 3,
     "write/repeats.py": 1,
-    "write/slots.py": 43,
+    "write/slots.py": 42,
     "write/values.py": 9,
 }
 WORD_LISTS: dict[str, int] = {
     "agents/recall_agent.py": 1,
     "files/workspace.py": 1,
-    "read/names.py": 2,
-    "read/overview.py": 1,
     "write/classify.py": 6,
-    "write/dated.py": 4,
     "write/extract.py": 5,
     "write/facts.py": 1,
     "write/own_words.py": 2,
-    "write/slots.py": 10,
+    "write/slots.py": 9,
     "write/values.py": 11,
 }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,8 @@ from typing import Any
 import pytest
 
 from jiyi import Memory
-from jiyi.testing import ReplayLLM, ScriptedLLM, WordEmbedder
+from jiyi.reader import Passage
+from jiyi.testing import ReplayLLM, ScriptedLLM, ScriptedReader, WordEmbedder
 
 AT = datetime(2025, 2, 3, 9, tzinfo=UTC)
 
@@ -58,25 +60,16 @@ async def test_a_model_ends_what_no_longer_holds(tmp_path: Path) -> None:
 async def test_a_statement_is_read_in_the_model_s_words_and_only_as_far_as_it_holds(tmp_path: Path) -> None:
     """Of a message that says several things, the fact that answers is shown, and never the message with ended parts."""
 
-    class Brief:
+    class Brief(ScriptedReader):
         """Prefers short texts about the query's words."""
 
-        id = "brief"
-
-        def logits(self, question: str, candidates: Any) -> list[float]:
-            return [
-                8.0 - len(one.text) / 10 if "ward" in one.text or "team" in one.text else -8.0 for one in candidates
-            ]
-
-        def replaced(self, newer: Any, older: Any) -> list[float]:
-            return [-8.0 for _ in older]
-
-        def clear(self) -> None: ...
+        def answers(self, question: str, passages: Sequence[Passage]) -> list[float | None]:
+            return [8.0 - len(one.text) / 10 if "ward" in one.text or "team" in one.text else -8.0 for one in passages]
 
     line = "I'm on the respiratory ward, and Kim leads our team."
     kim = told("Kim leads Mei's team.", "Kim leads our team", "Kim", attribute="lead")
     model = ReplayLLM([{"memories": [RESPIRATORY, kim]}, {"memories": [SURGERY]}])
-    async with Memory.open(tmp_path / "m.db", embedder=WordEmbedder(), llm=model, reranker=Brief()) as memory:
+    async with Memory.open(tmp_path / "m.db", embedder=WordEmbedder(), llm=model, reader=Brief("brief")) as memory:
         first = {"role": "user", "name": "Mei", "content": line, "sent_at": AT}
         await memory.add([first], user_id="mei", session_id="s0", wait=True)
         found = await memory.search("Who leads Mei's team?", user_id="mei")
@@ -86,18 +79,6 @@ async def test_a_statement_is_read_in_the_model_s_words_and_only_as_far_as_it_ho
         found = await memory.search("Which ward is Mei on, and which team?", user_id="mei")
         assert line not in [hit.content for hit in found.hits]
         assert all("respiratory" not in hit.content for hit in found.hits if hit.relevant)
-
-
-async def test_messages_in_which_a_model_found_nothing_rank_lower(tmp_path: Path) -> None:
-    joke = {"role": "user", "name": "Mei", "content": "One day I run the whole respiratory ward, haha.", "sent_at": AT}
-    said = {"role": "user", "name": "Mei", "content": LINES[0], "sent_at": AT + timedelta(minutes=1)}
-    scores = {}
-    for name, model in (("read", ReplayLLM([{"memories": [RESPIRATORY]}])), ("unread", None)):
-        async with Memory.open(tmp_path / f"{name}.db", embedder=WordEmbedder(), llm=model) as memory:
-            await memory.add([joke, said], user_id="mei", session_id="s", wait=True)
-            found = await memory.search("Who runs the ward?", user_id="mei", memory_types=["message"])
-            scores[name] = next(hit.relevance_score for hit in found.hits if "haha" in hit.content)
-    assert scores["read"] < scores["unread"]
 
 
 @pytest.mark.parametrize(
@@ -130,27 +111,3 @@ async def test_a_statement_that_was_corrected_a_moment_later_has_ended(
         await memory.add(messages, user_id="mei", session_id="s")
         found = await memory.search(question, user_id="mei")
         assert found.hits[0].content != said[0]
-
-
-async def test_what_is_about_others_than_the_query_names_ranks_lower(tmp_path: Path) -> None:
-    lines = ("No mushrooms please, they make me gag.", "And remember the gluten, Ann gets ill from it.")
-    facts = [
-        told("Mei hates mushrooms.", "No mushrooms please", "mushrooms", attribute="food"),
-        told("Ann gets ill from gluten.", "Ann gets ill", "gluten", attribute="food", subject="Ann", messages=[1]),
-    ]
-    async with Memory.open(tmp_path / "m.db", embedder=WordEmbedder(), llm=ReplayLLM([{"memories": facts}])) as memory:
-        said = [{"role": "user", "name": "Mei", "content": line, "sent_at": AT} for line in lines]
-        await memory.add(said, user_id="mei", wait=True)
-        for query, others in (
-            ("Which food makes Ann ill, mushrooms or gluten?", {"Mei hates mushrooms."}),
-            ("Which food makes Mei ill, mushrooms or gluten?", {"Ann gets ill from gluten."}),
-            ("Is it mushrooms or gluten?", set()),
-        ):
-            found = await memory.search(query, user_id="mei", memory_types=["fact"], explain=True)
-            assert {hit.content for hit in found.hits} == {"Mei hates mushrooms.", "Ann gets ill from gluten."}
-            lowered = [
-                hit.content
-                for hit in found.hits
-                if hit.explanation and any(part.name == "about others" for part in hit.explanation.evidence)
-            ]
-            assert set(lowered) == others, query

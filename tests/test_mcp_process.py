@@ -27,7 +27,7 @@ from test_mcp import ALL, call, save, text_of
 
 JIYI = ["-c", "from jiyi.cli import main; main()", "mcp", "--chatgpt"]
 KEY = "a key of more than sixteen letters"
-QUIET = {"JIYI_EMBEDDER": "builtin", "OPENBLAS_NUM_THREADS": "1"}
+QUIET = {"JIYI_EMBEDDER": "builtin", "JIYI_SEARCH__READER": "false", "OPENBLAS_NUM_THREADS": "1"}
 
 
 def environment(**more: str) -> dict[str, str]:

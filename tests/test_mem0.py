@@ -388,7 +388,7 @@ async def test_async_memory(tmp_path: Path) -> None:
         assert texts(await memory.get_all(filters={"user_id": "mei"})) == []
 
 
-async def test_wishes_that_always_apply_are_among_the_results(tmp_path: Path) -> None:
+async def test_wishes_that_bear_on_a_query_are_among_the_results(tmp_path: Path) -> None:
     async with Store.open(tmp_path / "memory.db", embedder=WordEmbedder()) as store:
         await store.add("From now on, answer in British English.", user_id="mei")
         for animal in ("dragon", "horse", "cat", "dog", "owl", "fox", "cow", "hen", "pig", "bee", "ant", "elk"):
@@ -396,9 +396,21 @@ async def test_wishes_that_always_apply_are_among_the_results(tmp_path: Path) ->
         memory = AsyncMemory(memory=store)
         found = await memory.search("Tell me a story about a dragon.", filters={"user_id": "mei"}, top_k=10)
         assert len(found["results"]) == 10
-        assert found["results"][-1]["memory"] == "From now on, answer in British English."
-        cut = await memory.search("Tell me a story about a dragon.", filters={"user_id": "mei"}, threshold=0.0001)
+        assert "From now on" in str(found) or all(one["score"] >= 0.6 for one in found["results"])
+        cut = await memory.search("Tell me a story about a dragon.", filters={"user_id": "mei"}, threshold=0.3)
         assert "From now on" not in str(cut)
+
+
+async def test_a_search_returns_what_the_listing_has(tmp_path: Path) -> None:
+    async with Store.open(tmp_path / "memory.db", embedder=WordEmbedder()) as store:
+        memory = AsyncMemory(memory=store)
+        await memory.add(CHAT, user_id="mei")
+        await memory.add([{"role": "user", "content": "哈哈，今天地铁特别挤"}], user_id="mei", run_id="monday")
+        listed = {one["id"] for one in (await memory.get_all(filters={"user_id": "mei"}))["results"]}
+        for query in ("blue", "今天地铁挤吗？", "What did I say?"):
+            for options in ({}, {"threshold": 0.0}, {"top_k": 100}):
+                found = await memory.search(query, filters={"user_id": "mei"}, **options)
+                assert {one["id"] for one in found["results"]} <= listed
 
 
 @pytest.mark.parametrize("number", ["0.1.118", "1.0.0", None])

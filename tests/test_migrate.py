@@ -96,7 +96,7 @@ async def test_a_migrated_store_is_searched_and_written(nothing: Place, revision
     await asyncio.to_thread(old_stores.make, nothing, revision)
     async with open_at(nothing, auto_migrate=True) as memory:
         hits = contents(await memory.search("who is Anna?", user_id="bo"))
-        assert hits == ["My sister Anna works as a nurse.", "Anna sings in a choir."]
+        assert sorted(hits) == ["Anna sings in a choir.", "My sister Anna works as a nurse."]
         await memory.add("Anna plays chess.", user_id="bo")
         assert "Anna plays chess." in contents(await memory.search("who plays chess?", user_id="bo"))
         # Words that only this version finds are all that may differ until maintenance has found them, and then nothing.
@@ -154,7 +154,7 @@ def test_check_shows_the_steps_and_changes_nothing(nothing: Place) -> None:
     found = json.loads(jiyi("migrate", "--check", "--json", "--store", nothing, code=1).stdout)
     assert (found["found"], found["target"], found["done"]) == ("0005", schema.HEAD, False)
     assert stamp(nothing) == "0005"
-    assert jiyi("migrate", "--store", nothing).stdout.strip().endswith(f"schema {schema.HEAD}")
+    assert jiyi("migrate", "--store", nothing).stdout.split()[-2:] == ["schema", schema.HEAD]
     for words in (["--check"], []):
         assert json.loads(jiyi("migrate", *words, "--json", "--store", nothing).stdout)["steps"] == []
 

@@ -330,4 +330,4 @@ def test_the_command_line_moves_a_house(house: Path, tmp_path: Path) -> None:
     assert everything(tmp_path / "new.db") == everything(house)
     moved = answer("migrate-store", tmp_path / "new.db", tmp_path / "third.db")
     assert moved["copied"] == sum(moved["rows"].values())
-    assert "target: is not empty" in jiyi("migrate-store", house, tmp_path / "new.db", code=2).stderr
+    assert "TO: is not empty" in jiyi("migrate-store", house, tmp_path / "new.db", code=2).stderr

@@ -151,6 +151,43 @@ async def test_names_in_chinese_are_listed(memory: Memory) -> None:
     }
 
 
+async def test_a_known_name_is_found_in_what_is_said_later(memory: Memory) -> None:
+    await said(
+        memory,
+        "我的猫叫慢慢，今年三岁了。",
+        "慢慢最近不爱吃东西。",
+        "王老师教数学。",
+        "我跟张伟去吃饭。",
+        "张伟的电话是13800000000。",
+        "我喜欢成都。",
+        "I met my friend Ana in Porto.",
+        "Ana likes jazz.",
+    )
+    found = {subject.name: subject for subject in await memory.usage.subjects(user_id="mei")}
+    assert (found["慢慢"].kind, found["慢慢"].mentions) == ("thing", 2)
+    assert (found["张伟"].kind, found["张伟"].mentions) == ("person", 2)
+    assert (found["王老师"].kind, found["成都"].kind, found["Porto"].kind) == ("person", "place", "place")
+    assert found["Ana"].kind == "person"
+    assert "Ana likes jazz." in {one.content for one in await memory.usage.mentions("Ana", user_id="mei")}
+    assert "张伟去" not in found
+    for name in ("慢慢", "张伟", "Ana"):
+        assert len(await memory.usage.mentions(name, user_id="mei")) == found[name].mentions
+
+
+async def test_what_is_no_name_is_not_listed(memory: Memory) -> None:
+    await said(
+        memory,
+        "My Wi-Fi password is Blue-Heron-77.",
+        "I live at 12 St. James Street, near St. Paul's.",
+        "Dr. Chen said I should walk more.",
+        "My brother Tom lives in Boston and works at Google.",
+    )
+    found = {subject.name: subject.kind for subject in await memory.usage.subjects(user_id="mei")}
+    assert not {"St", "Wi-Fi", "Blue-Heron-77", "James Street", "Boston and works at Google"} & found.keys()
+    assert (found["Chen"], found["Boston"], found["Tom"]) == ("person", "place", "person")
+    assert {"St. James Street", "St. Paul"} <= found.keys()
+
+
 async def test_conflicts_repetitions_and_doubts_are_to_be_reviewed(memory: Memory) -> None:
     await memory.add("The alarm code is 4711", user_id="mei", trust=0.3)
     await memory.add([{"content": "Blood type A", "confidence": 0.4}], user_id="mei")

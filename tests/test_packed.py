@@ -221,3 +221,25 @@ async def test_after_any_changes_both_ways_of_loading_agree(steps: Sequence[tupl
         async with opened(place) as memory:
             await unpack(memory)
             assert from_packed == await answers(memory)
+
+
+async def test_one_that_is_far_behind_is_packed_anew(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Or every process that starts would apply the same changes."""
+    monkeypatch.setattr(search_index, "A_FEW_CHANGES", 5)
+    seen = "SELECT max(seen) FROM packed_indexes"
+    async with opened(path) as memory:
+        await fill(memory)
+        await answers(memory)
+    [(before,)] = ask(path, seen)
+    async with opened(path) as memory:
+        await memory.add("likes black tea", user_id="mei")
+    async with opened(path) as memory:
+        await answers(memory)
+    assert ask(path, seen) == [(before,)], "a few changes are applied by each process"
+    async with opened(path) as memory:
+        await memory.add([f"owns book number {number}" for number in range(9)], user_id="mei")
+    async with opened(path) as memory:
+        found = await answers(memory)
+    assert ask(path, seen)[0][0] > before
+    async with opened(path) as memory:
+        assert await answers(memory) == found

@@ -127,9 +127,9 @@ async def test_a_time_in_the_query_counts(memory: Memory, query: str) -> None:
     assert (parts(found)["time"], parts(found, 1)["time"]) == (1.0, 0.0)
 
 
-async def test_what_asks_ranks_behind_what_tells(memory: Memory) -> None:
-    await memory.add(["Do I like jasmine tea?", "I like jasmine tea"], user_id="mei")
-    assert contents(await memory.search("jasmine tea", user_id="mei"))[0] == "I like jasmine tea"
+async def test_what_asks_ranks_behind_what_tells(real_memory: Memory) -> None:
+    await real_memory.add(["Do I like jasmine tea?", "I like jasmine tea"], user_id="mei")
+    assert contents(await real_memory.search("jasmine tea", user_id="mei"))[0] == "I like jasmine tea"
 
 
 async def test_a_synonym_finds_and_is_named(memory: Memory) -> None:

@@ -16,6 +16,7 @@ import httpx
 
 from jiyi.server.observed_reply import ObservedReply
 from jiyi.validation import MAX_TEXT
+from support import cpu_unit
 from test_proxy import chunk, proxied
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n"
@@ -107,7 +108,7 @@ def test_a_long_reply_costs_neither_memory_nor_time() -> None:
     began = time.thread_time()
     for _ in range(7000):
         line.feed(b"x" * 1024)
-    assert time.thread_time() - began < 2, "an endless line is searched again and again"
+    assert time.thread_time() - began < 60 * cpu_unit(), "an endless line is searched again and again"
     words = ObservedReply(streamed=True)
     for _ in range(300):
         words.feed(event("a" * 1000) * 10)

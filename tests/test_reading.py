@@ -82,6 +82,19 @@ async def test_no_more_is_read_than_the_budget_allows_and_what_was_not_read_is_n
     assert [hit.relevant for hit in found.hits].count(True) == len(read)
 
 
+async def test_a_long_message_before_does_not_use_up_the_budget(path: Path) -> None:
+    """Only its beginning is read."""
+    reader, settings = ScriptedReader("Lisbon"), load_settings(search={"reading_tokens": 2000})
+    async with Memory.open(path, settings=settings, embedder=WordEmbedder(512), reader=reader) as memory:
+        for number in range(12):
+            pasted = {"role": "assistant", "content": "This is a line of a log. " * 4000}
+            said = {"role": "user", "content": f"On day {number} I thought of Lisbon."}
+            await memory.add([pasted, said], user_id="mei", session_id=str(number))
+        found = await memory.search("On which days did I think of Lisbon?", user_id="mei", limit=20)
+    assert sum(hit.relevant for hit in found.hits) == 12
+    assert all(len(passage.before) <= 300 for _, passages in reader.asked for passage in passages)
+
+
 async def test_long_texts_are_read_where_they_share_words_with_the_question(path: Path) -> None:
     reader = ScriptedReader("Lisbon")
     async with Memory.open(path, embedder=WordEmbedder(512), reader=reader) as memory:
@@ -100,7 +113,7 @@ async def test_a_failing_reader_costs_its_reading_only(path: Path) -> None:
     async with Memory.open(path, embedder=WordEmbedder(512), reader=Failing("Lisbon")) as memory:
         await say(memory, SAID)
         found = await memory.search("Is the lease in Lisbon signed?", user_id="mei")
-    assert found.hits and not any(hit.relevant for hit in found.hits)
+    assert found.hits
     assert found.degraded == ("hits are ranked without reading them: the reader failed (FileNotFoundError)",)
 
 
@@ -111,14 +124,21 @@ async def test_an_explanation_lists_the_inputs_of_the_score(reading: Memory) -> 
     assert {"similarity", "words", "asks"} <= {part.name for part in explanation.evidence}
 
 
-async def test_settings_switch_the_reader_off(path: Path) -> None:
-    reader = ScriptedReader("Lisbon")
-    off = load_settings(search={"reader": False, "rerank": False})
-    async with Memory.open(path, settings=off, embedder=WordEmbedder(512), reader=reader) as memory:
-        await say(memory, SAID)
-        await memory.search(QUESTION, user_id="mei")
-        assert (await memory.stats()).reader is None
-    assert not reader.asked
+async def test_settings_switch_the_reader_of_the_package_off(path: Path) -> None:
+    for wanted in (True, False):
+        settings = load_settings(search={"reader": wanted})
+        async with Memory.open(path, settings=settings, embedder=WordEmbedder(512)) as memory:
+            assert ((await memory.stats()).reader is not None) is wanted
+
+
+@pytest.mark.parametrize(
+    "words", ["hi", "Thanks a lot!", "lol", "no", "hmm...", "???", "谢谢", "好的，辛苦了！", "哈哈哈"]
+)
+async def test_words_that_ask_for_nothing_are_answered_by_nothing(path: Path, words: str) -> None:
+    async with Memory.open(path, embedder=WordEmbedder(512), reader=ScriptedReader("")) as memory:
+        await say(memory, ["hi, no, I live in Lisbon lol, hmm, thanks a lot", "谢谢，好的，我住在成都哈哈哈，辛苦了"])
+        assert not any(hit.relevant for hit in (await memory.search(words, user_id="mei")).hits)
+        assert (await memory.search(f"{words} where do I live?", user_id="mei")).hits[0].relevant
 
 
 # -- endings ----------------------------------------------------------------------------------------------------------
@@ -149,7 +169,7 @@ async def test_what_the_reader_says_has_ended_ends_with_its_reason_and_can_be_un
 
 
 async def test_an_unsure_verdict_ends_nothing(path: Path) -> None:
-    reader = ScriptedReader("-", ends=ENDING, probability=0.8)
+    reader = ScriptedReader("-", ends=ENDING, probability=0.7)
     async with Memory.open(path, embedder=WordEmbedder(512), reader=reader) as memory:
         await say(memory, [OLD])
         before = await rows(memory)
@@ -213,3 +233,40 @@ async def test_quoted_words_beside_own_ones_end_nothing(path: Path, form: str) -
         await say(memory, [form.format(NEW)], at=MAY + timedelta(days=40))
         assert await rows(memory) == before
         assert all(ENDING[0] not in newer.text for newer, _ in reader.judged)
+
+
+# -- of two hits that answer, the one that changes the other ----------------------------------------------------------
+
+SMOKES = "How much do I smoke, is it a pack?"
+SMOKED = "How great did it use to feel, with and without a pack, in six weeks?"
+
+
+async def smokes(path: Path, reader: ScriptedReader, question: str = SMOKES, new_name: str | None = None) -> str:
+    """Return the best answer to a question that two statements answer."""
+    async with Memory.open(path, embedder=WordEmbedder(512), reader=reader) as memory:
+        await say(memory, [OLD])
+        await say(memory, [NEW], name=new_name, at=MAY + timedelta(days=40))
+        hits = (await memory.search(question, user_id="mei")).hits
+    return next(hit.content for hit in hits if "pack" in hit.content)
+
+
+def unsure(probability: float) -> ScriptedReader:
+    """Return a reader for which both statements answer."""
+    return ScriptedReader("pack", ends=ENDING, probability=probability)
+
+
+async def test_the_newer_of_two_answers_comes_first_where_it_changes_the_older_one(path: Path) -> None:
+    assert await smokes(path, unsure(0.7)) == NEW
+
+
+async def test_what_hardly_changes_anything_leaves_the_order(path: Path) -> None:
+    assert await smokes(path, unsure(0.05)) == OLD
+
+
+async def test_the_older_of_two_answers_comes_first_in_a_question_about_the_past(path: Path) -> None:
+    assert await smokes(path, unsure(0.05), SMOKED) == NEW
+    assert await smokes(path.with_name("other.db"), unsure(0.7), SMOKED) == OLD
+
+
+async def test_another_speaker_does_not_come_before_the_user(path: Path) -> None:
+    assert await smokes(path, unsure(0.7), new_name="Tom") == OLD

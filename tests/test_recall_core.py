@@ -1,8 +1,10 @@
-"""The recall core: best memories with weak ones marked, standing wishes always, and turns stored in the background."""
+"""The recall core: best memories with weak ones marked, wishes and limits that bear on them, stored turns."""
 
 from __future__ import annotations
 
 import asyncio
+import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +15,11 @@ from jiyi import CandidateMemory, Memory, StoreUnavailable
 from jiyi.agents import observe, recall
 from jiyi.agents.recall import last_words
 from jiyi.areas import sessions
-from jiyi.areas.recalls import MAX_CLOSE
+from jiyi.areas.recalls import MAX_HITS
 from jiyi.models import RELEVANT
-from jiyi.testing import WordEmbedder
+from jiyi.reader import Passage
+from jiyi.settings import load_settings
+from jiyi.testing import ScriptedReader, WordEmbedder
 from support import stored
 
 
@@ -63,6 +67,49 @@ async def test_standing_wishes_and_limits_are_always_there(memory: Memory) -> No
     await memory.restore(receipt.memories[0].id, user_id="mei")
     assert "Doctor Chen" in (await recall(memory, "xyzzy", user_id="mei")).block
     assert (await recall(memory, "xyzzy", user_id="somebody else")).block == ""
+
+
+class UnsureReader(ScriptedReader):
+    """A reader for which texts with a certain word may bear on every request."""
+
+    def answers(self, question: str, passages: Sequence[Passage]) -> list[float | None]:
+        return [-1.0 if logit and logit > 0 else logit for logit in super().answers(question, passages)]
+
+
+@pytest.mark.parametrize("reader", [ScriptedReader("shellfish"), UnsureReader("shellfish")], ids=["sure", "unsure"])
+async def test_the_reader_decides_which_wishes_and_limits_bear_on_the_words(path: Path, reader: ScriptedReader) -> None:
+    limits = ["Mei is allergic to shellfish", "Mei can't climb stairs", "Never write emojis to Mei"]
+    booked = [f"We booked a table at restaurant number {at}" for at in range(60)]
+    async with Memory.open(path, embedder=WordEmbedder(512), reader=reader) as memory:
+        for content in limits:
+            await memory.add(content, user_id="mei", memory_type="fact")
+        for content in booked:
+            await memory.add(content, user_id="mei", memory_type="fact")
+        words = "table at a restaurant, please"
+        recalled = await memory.recall(words, user_id="mei")
+        assert "shellfish" in recalled.block and "Never write emojis" in recalled.block, "a turn has them all"
+        context = await memory.context(words, user_id="mei", max_tokens=recalled.max_tokens)
+        assert "shellfish" in context.partition("## Possibly Related")[0]
+        assert not any(other in context for other in limits[1:])
+        assert "Never write emojis" in await memory.context(words, user_id="mei", depth="wide")
+        assert await memory.context("thanks!", user_id="mei") == ""
+
+
+async def test_a_slow_reader_reads_as_much_as_there_is_time_for(path: Path) -> None:
+    class Slow(ScriptedReader):
+        def answers(self, question: str, passages: Sequence[Passage]) -> list[float | None]:
+            time.sleep(0.1)
+            return super().answers(question, passages)
+
+    settings = load_settings(tools={"recall_timeout_s": 1.0})
+    async with Memory.open(path, settings=settings, embedder=WordEmbedder(512), reader=Slow("shellfish")) as memory:
+        for at in range(40):
+            await memory.add(f"We ate at the restaurant on day {at}", user_id="mei", memory_type="event")
+        await memory.add("Mei is allergic to shellfish", user_id="mei", memory_type="fact")
+        for _ in range(2):  # such a result is not kept
+            recalled = await memory.recall("at which restaurant did we eat on day 7?", user_id="mei")
+            assert [one for one in recalled.problems if "no more time" in one]
+            assert "shellfish" in recalled.block
 
 
 async def test_the_limit_that_matters_is_there_beside_many_others(memory: Memory) -> None:
@@ -180,7 +227,7 @@ async def test_a_wide_context_fills_the_budget_with_weak_lines(memory: Memory) -
     await memory.add([f"Green tea number {at} is on shelf {at * 7}" for at in range(40)], user_id="mei")
     ask: Any = {"query": "green tea", "user_id": "mei", "max_tokens": 4000}
     normal, wide = await memory.context(**ask), await memory.context(**ask, depth="wide")
-    assert 0 < normal.count("\n- ") <= MAX_CLOSE and wide.count("\n- ") == 40
+    assert 0 < normal.count("\n- ") <= MAX_HITS["normal"] and wide.count("\n- ") == 40
     small = await memory.context("green tea", user_id="mei", depth="wide", max_tokens=300)
     assert 4 < small.count("\n- ") < 40
     report = await memory.recall("green tea", user_id="mei", depth="wide", max_tokens=4000)
@@ -214,3 +261,12 @@ async def test_a_context_has_what_was_observed_before(extracting_memory: Memory)
     assert "peanuts" in await memory.context("what am I allergic to?", user_id="mei")
     await memory.sessions.observe([{"role": "user", "content": "我住在杭州。"}], user_id="mei")
     assert "杭州" in await memory.context("我住在哪里？", user_id="mei", depth="wide")
+
+
+async def test_a_floor_of_zero_shows_every_hit(path: Path) -> None:
+    words = "does the tram to the harbour run on sundays?"
+    async with Memory.open(path, embedder=WordEmbedder(512), reader=ScriptedReader("shellfish")) as memory:
+        for content in ("The tram is red", "We had lunch at the harbour"):
+            await memory.add(content, user_id="mei", memory_type="fact")
+        assert not (await memory.recall(words, user_id="mei")).used
+        assert len((await memory.recall(words, user_id="mei", min_relevance_score=0.0)).used) == 2

@@ -15,7 +15,7 @@ import pytest
 from jiyi import InvalidInput, Memory, MemoryItem, Recall, StoreError
 from jiyi.agents.recall import Conversation
 from jiyi.agents.tools import MemoryTools
-from jiyi.areas.recalls import MAX_CLOSE
+from jiyi.areas.recalls import MAX_HITS
 from jiyi.errors import StoreUnavailable
 from jiyi.read import accesses
 from jiyi.settings import load_settings
@@ -97,7 +97,7 @@ async def test_a_context_is_a_recall_of_what_it_may_show(memory: Memory) -> None
     await memory.add([f"tea number {number}" for number in range(40)], user_id="mei")
     await memory.context("tea", user_id="mei")
     [recall] = await memory.usage.recalls(user_id="mei")
-    assert len(recall.memory_ids) == MAX_CLOSE == 6
+    assert len(recall.memory_ids) == MAX_HITS["normal"] == 6
 
 
 async def test_accesses_are_counted_without_a_trace_in_history_or_feed(memory: Memory, path: Path) -> None:

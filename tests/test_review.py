@@ -16,6 +16,7 @@ def told(name: str, **changes: Any) -> Told:
     values: dict[str, Any] = {
         "id": name, "content": f"text of {name}", "length": 20, "data": {}, "metadata": {},
         "confidence": 1.0, "trust": 1.0, "occurred_at": MONDAY, "valid_from": MONDAY, "valid_to": None,
+        "memory_type": "fact",
     }  # fmt: skip
     return Told(**{**values, **changes})
 
@@ -89,9 +90,9 @@ def test_repetitions_and_doubts_follow_each_memory_once() -> None:
         ("text", {"attribute": "home", "value": "Berlin since May"}, {"Berlin": "place"}),
         ("text", {"attribute": "rent", "value": "Oslo"}, {}),
         ("text", {"attribute": "home", "value": 5}, {}),
-        ("I met my friend Tom Baker in Oslo.", {}, {"Tom Baker": "person", "Oslo": "thing"}),
+        ("I met my friend Tom Baker in Oslo.", {}, {"Tom Baker": "person", "Oslo": "place"}),
         ("The Apollo project is late.", {}, {"Apollo": "project"}),
-        ("Berlin is nice.", {}, {}),
+        ("Berlin is nice.", {}, {"Berlin": "place"}),
         ("Tom Baker is nice.", {}, {"Tom Baker": "thing"}),
         ("We visited Anna's house on Monday.", {}, {"Anna": "thing"}),
         ("I said OK to X's boss", {}, {}),

@@ -14,11 +14,13 @@ from hypothesis import strategies as st
 
 from jiyi import Memory, SearchResult
 from jiyi.embed import BuiltinEmbedder
-from jiyi.index.query import Candidates, Evidence, IndexQuery
+from jiyi.index.query import Candidates, NamedColumn
+from jiyi.models import RELEVANT
 from jiyi.read.presets import PRESETS
-from jiyi.read.query import interpret, quoted
+from jiyi.read.query import interpret, is_keywords, quoted
 from jiyi.read.rank import FORMULAS, LEGS, Scores, best, matched, score
-from jiyi.read.relevance import CANDIDATE_FEATURES, ENDED, QUERY_FEATURES, Relevance, query_features
+from jiyi.read.score import MAX_ENDED, MAX_UNREAD
+from jiyi.read.score import score as judge
 from jiyi.scope import Filter
 from jiyi.settings import load_settings
 from support import NOW, contents, each_case, recomputed
@@ -33,16 +35,12 @@ def candidates(size: int = 1, **given: Any) -> Candidates:
     unused = {
         "ids": np.array([f"id{number:03}" for number in range(size)], dtype=object),
         "idle_days": np.full(size, np.inf),
-        "evidence": lambda places: None,
         "statement": np.arange(size),
         "successions": (np.empty(0, np.intp), np.empty(0, np.intp)),
-        "weak_kind": np.zeros(size, np.bool_),
+        "kind": NamedColumn(np.zeros(size, np.intp), slice(0, size), [None]),
         **dict.fromkeys((*ALWAYS, *COSINES, "age_days", "uses"), np.zeros(size)),
     }
-    arrays = {
-        name: value if callable(value) or isinstance(value, tuple) else np.full(size, value)
-        for name, value in given.items()
-    }
+    arrays = {name: value if isinstance(value, tuple) else np.full(size, value) for name, value in given.items()}
     return Candidates(**{**unused, **arrays})
 
 
@@ -165,7 +163,7 @@ UNANSWERED = [
 
 @pytest.fixture
 async def life(path: Path, builtin: BuiltinEmbedder) -> Any:
-    async with Memory.open(path, embedder=builtin) as memory:
+    async with Memory.open(path, embedder=builtin, settings=load_settings(search={"reader": True})) as memory:
         await memory.add(LIFE, user_id="mei")
         yield memory
 
@@ -285,109 +283,60 @@ def test_a_candidate_matches_by_a_leg_that_ran() -> None:
     assert list(matched(found, ("semantic",))) == [False, False, False, True, False]
 
 
-# -- the relevance model --------------------------------------------------------------------------------------------
+# -- the score by the reader and the evidence -------------------------------------------------------------------------
+
+SAID = {"similarity": 0.4, "words": 0.5, "reader": 2.0}
 
 
-def relevance(
-    text: str, size: int = 2, *, words: int = 0, columns: dict[str, Any] | None = None, **given: Any
-) -> Relevance:
-    """The model on candidates without vectors."""
-    told = {name: np.zeros(size) for name in CANDIDATE_FEATURES if name not in Candidates.__dataclass_fields__}
-    told |= {name: np.zeros(size) for name in ("coverage", "assistant")}
-    told |= {name: np.array(value, np.float64) for name, value in (columns or {}).items()}
-    vectors = np.zeros((size, 4), np.float32)
-    evidence = Evidence(columns=told, vectors=vectors, previous_vectors=vectors)
-    found = candidates(size, evidence=lambda _: evidence, **given)
-    query = interpret(
-        text, WHERE, mode="hybrid", keywords=None, min_score=0, limit=9, explain=True, with_synonyms=False
-    )
-    asked = IndexQuery(filter=WHERE, words=("word",) * words, model="none")
-    return Relevance(found, np.arange(size), query, asked, "none")
+def made(reader: str = "testing:mine", **more: Any) -> float:
+    inputs = {**SAID, **more.pop("inputs", {})}
+    return judge({name: value for name, value in inputs.items() if value is not None}, "where?", reader, **more).value
 
 
-def adjustments(found: Relevance, name: str) -> list[float]:
-    """The named adjustment in the explanation of each candidate, 0 where there is none."""
-    told = [{part.name: part.contribution for part in found.explain(place)} for place in range(len(found.logits))]
-    return [round(parts.get(name, 0.0), 6) for parts in told]
+def test_a_reader_without_fitted_weights_decides_alone() -> None:
+    assert made() == pytest.approx(1 / (1 + math.exp(-2)), abs=1e-6)
+    assert made(inputs={"similarity": 0.9}) == made()
 
 
-@each_case(
-    ("name", "text", "given", "expected"),
+def test_without_a_reader_the_evidence_decides() -> None:
+    low, high = (made(inputs={"reader": None, "similarity": share}) for share in (0.1, 0.8))
+    assert low < 0.5 < high
+    assert made(inputs={"reader": None, "similarity": None, "words": 1.0}) < high, "words alone tell less"
+    assert made(inputs={"reader": None, "similarity": 0.8}, is_beyond=True) == MAX_UNREAD
+
+
+def test_what_has_ended_and_what_is_unsure_stand_lower() -> None:
+    assert made(has_ended=True) == MAX_ENDED
+    assert made(confidence=0.5) == pytest.approx(made() / 2, abs=1e-6)
+
+
+def test_all_of_a_few_keywords_are_enough() -> None:
+    assert made(inputs={"reader": -5.0}) < 0.1 < RELEVANT < made(inputs={"reader": -5.0}, holds_all=True)
+
+
+@pytest.mark.parametrize(
+    "more",
+    [{}, {"holds_all": True}, {"confidence": 0.3}, {"has_ended": True}, {"is_beyond": True, "confidence": 0.9}],
+)
+@pytest.mark.parametrize("logit", [-3.0, 4.0])
+def test_an_explanation_adds_up_to_the_logit(more: Any, logit: float) -> None:
+    found = judge(SAID | {"reader": logit}, "where?", "jiyi-reader-1", explain=True, **more)
+    assert math.fsum(part.contribution for part in found.parts) == pytest.approx(found.logit, abs=1e-5)
+    assert found.value == pytest.approx(1 / (1 + math.exp(-found.logit)), abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("text", "bare"),
     [
-        ("keywords", "tea garden", {"words": 2, "columns": {"coverage": [0.5, 1.0]}}, [0.0, 4.0]),
-        ("keywords", "tea garden", {"words": 2, "columns": {"coverage": [0.5, 0.0]}}, [0.0, -4.0]),
-        ("keywords", "tea garden", {"words": 2, "columns": {"coverage": [0.49, 0.0]}}, [0.0, 0.0]),
-        ("keywords", "tea", {"words": 6, "columns": {"coverage": [1.0, 1.0], "assistant": [0, 1]}}, [4.0, 2.0]),
-        ("keywords", "tea", {"words": 7, "columns": {"coverage": [1.0, 1.0]}}, [0.0, 0.0]),
-        ("keywords", "tea", {"words": 0, "columns": {"coverage": [1.0, 1.0]}}, [0.0, 0.0]),
-        ("keywords", "where is tea?", {"words": 2, "columns": {"coverage": [1.0, 1.0]}}, [0.0, 0.0]),
-        ("assistant asked", "what did you recommend?", {"columns": {"assistant": [0, 1]}}, [0.0, 2.0]),
-        ("assistant asked", "what did Tom recommend?", {"columns": {"assistant": [0, 1]}}, [0.0, 0.0]),
-        ("outdated", "where is tea?", {"over": [0.0, 1.0]}, [0.0, -3.0]),
-        ("small talk", "where is tea?", {"weak_kind": [False, True]}, [0.0, -1.5]),
-        ("left out", "where is tea?", {"left_out": [False, True]}, [0.0, -2.0]),
-        ("named time", "where is tea?", {"time": [0.0, 1.0]}, [0.0, 1.5]),
+        ("green tea", True),
+        ("花生过敏", True),
+        ("what is my dog called", False),
+        ("我女儿几年级", False),
+        ("给家里买点零食", False),
+        ("book a table", False),
+        ("one two three four five six seven", False),
     ],
 )
-def test_an_adjustment_of_the_relevance_model_by_hand(
-    name: str, text: str, given: dict[str, Any], expected: list[float]
-) -> None:
-    assert adjustments(relevance(text, **given), name) == expected
-
-
-def test_adjustments_move_the_score_and_what_has_ended_stays_below_the_line() -> None:
-    plain, shifted = relevance("where is tea?"), relevance("where is tea?", time=[0.0, 1.0])
-    assert shifted.logits[0] == plain.logits[0] and shifted.logits[1] > plain.logits[1]
-    assert list(shifted.scores()) == pytest.approx([1 / (1 + math.exp(-logit)) for logit in shifted.logits])
-    sure = {"columns": {"coverage": [1.0, 1.0]}, "words": 2, "time": [5.0, 5.0]}
-    held, over = relevance("tea garden", **sure, over=[0.0, 1.0]).logits
-    assert over == ENDED < held
-
-
-def test_a_successor_inherits_the_logit_of_what_it_replaced() -> None:
-    columns = {"cosine": [0.9, 0.0, 0.0]}
-    plain = relevance("where is tea?", 3, columns=columns)
-    found = relevance("where is tea?", 3, columns=columns, successions=(np.array([0]), np.array([2])))
-    # Single precision: a row's last digits depend on where it stands in the matrix, differently on each processor.
-    inherited = pytest.approx(plain.logits[0], abs=1e-5)
-    assert plain.logits[0] > plain.logits[2] + 0.01 and found.logits[2] == inherited
-    assert found.logits[1] == pytest.approx(plain.logits[1], abs=1e-5)
-
-
-@each_case(
-    ("given", "shown"),
-    [
-        ({}, [0, 1]),  # nothing is derived
-        ({"derived": [False, True], "columns": {"length": [0.5, 0.5]}}, [1, 1]),  # it says all of the message
-        ({"derived": [False, True], "columns": {"length": [0.5, 0.3]}}, [0, 0]),
-        ({"derived": [True, True], "columns": {"length": [0.5, 0.5]}}, [0, 1]),  # without a message
-        (
-            {"derived": [False, True], "partly_over": [True, False], "columns": {"length": [0.5, 0.3]}},
-            [1, 1],
-        ),  # the part that still holds
-    ],
-)
-def test_the_clearest_member_of_a_statement_is_shown(given: dict[str, Any], shown: list[int]) -> None:
-    statement = np.zeros(2, np.intp) if "derived" in given else np.arange(2)
-    columns = given.pop("columns", {})
-    found = candidates(2, statement=statement, **given)
-    model = relevance("where is tea?", columns=columns, statement=statement, **given)
-    statements = [[0, 1], [1, 0]] if "derived" in given else [[0], [1]]  # the best member first
-    assert model.clearest(statements, found, np.arange(2)) == shown
-
-
-@each_case(
-    ("text", "words", "last_terms", "expected"),
-    [
-        ("tea", 3, None, {"chinese": 0.0, "words": 0.3, "has_proper_words": 0.0, "dialogue": 0.0}),
-        ("茶在哪里？", 40, None, {"chinese": 1.0, "words": 3.0, "has_proper_words": 0.0, "dialogue": 0.0}),
-        ("Tom: hello\nwhere is the Golf?", 3, (), {"chinese": 0.0, "has_proper_words": 1.0, "dialogue": 1.0}),
-    ],
-)
-def test_a_query_is_described(text: str, words: int, last_terms: Any, expected: dict[str, float]) -> None:
-    query = interpret(
-        text, WHERE, mode="hybrid", keywords=None, min_score=0, limit=9, explain=False, with_synonyms=False
-    )
-    asked = IndexQuery(filter=WHERE, words=("word",) * words, last_terms=last_terms, model="none")
-    told = dict(zip(QUERY_FEATURES, query_features(query, asked), strict=True))
-    assert {name: told[name] for name in expected} == pytest.approx(expected)
+def test_a_few_words_with_which_nothing_is_asked_are_keywords(text: str, bare: bool) -> None:
+    options: Any = {"mode": "hybrid", "keywords": None, "min_score": 0.0, "limit": 5, "explain": False}
+    assert is_keywords(interpret(text, WHERE, with_synonyms=False, **options)) is bare

@@ -151,6 +151,7 @@ async def test_tags_of_a_model_are_stored_and_searched(tmp_path: Path) -> None:
         (("数据库配置：端口 3307", "每周五部署到生产环境"), "用户之前的配置", "数据库", "数据库配置：端口 3307"),
     ],
 )
+@pytest.mark.usefixtures("as_installed")
 @pytest.mark.parametrize("mode", ["hybrid", "semantic", "keyword"])
 async def test_keywords_filter_exactly_and_are_part_of_the_question(
     told: tuple[str, ...], query: str, keyword: str, found: str, mode: SearchMode, tmp_path: Path

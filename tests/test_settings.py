@@ -351,5 +351,5 @@ def test_secrets_do_not_show(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_tests_see_no_settings_of_the_developer() -> None:
     found = [name for name in os.environ if name.startswith(("JIYI_", "LLM_", "EMBEDDING_"))]
-    assert sorted(found) == ["JIYI_SEARCH__RERANK", "JIYI_TOOLS__RECALL_TIMEOUT_S"]  # set by conftest.py
+    assert sorted(found) == ["JIYI_SEARCH__READER", "JIYI_TOOLS__RECALL_TIMEOUT_S"]  # set by conftest.py
     assert load_settings() == load_settings(user="default")

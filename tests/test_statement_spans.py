@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jiyi.write.parse.statement_spans import MAX_PASSAGE, statement_spans
-from support import each_case
+from support import cpu_unit, each_case
 
 # A | stands between two statements.
 DIVIDED = """
@@ -166,4 +166,4 @@ def test_long_messages_are_divided_in_linear_time() -> None:
     started = time.process_time()
     for text in ("a and my " * 5000, "- x\n" * 5000, "我，我" * 5000, "> a\nb\n" * 3000, "x. " * 5000):
         statement_spans(text)
-    assert time.process_time() - started < 20
+    assert time.process_time() - started < 600 * cpu_unit()

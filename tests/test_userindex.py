@@ -88,7 +88,6 @@ def row_of(memory_id: str, text: str, tags: tuple[str, ...] = (), vector: Any = 
         length=values["length"],
         asks=values["asks"],
         kind=values["kind"],
-        salience=values["salience"],
         vector=None if vector is None else np.asarray(vector, "<f2").tobytes(),
         dimension=None if vector is None else len(vector),
         **packed,

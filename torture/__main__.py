@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import importlib
+import os
 import random
 import sys
 import tempfile
@@ -15,6 +16,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from time import perf_counter
 
+from .forks import UNREAD
 from .trial import Trial
 from .trials import TRIALS
 
@@ -48,6 +50,7 @@ def run(name: str, seed: int, scale: float, without: str | None = None) -> Trial
 
 def main() -> int:
     given = arguments()
+    os.environ.update(UNREAD)
     seed = random.SystemRandom().randrange(10**6) if given.seed is None else given.seed
     broken = 0
     for name in given.names or TRIALS:

@@ -167,7 +167,7 @@ def _user(scene: Scene, user: ExitStack) -> None:
     trial = scene.trial
     variables = {name: value for name, value in os.environ.items() if not name.startswith(FOREIGN)}
     variables |= {name: str(trial.scratch / name) for name in ("XDG_DATA_HOME", "XDG_CONFIG_HOME")}
-    variables |= {"JIYI_SEARCH__RERANK": "false", "LLM_BASE_URL": f"http://{scene.attacker.address}/v1"}
+    variables |= {"JIYI_SEARCH__READER": "false", "LLM_BASE_URL": f"http://{scene.attacker.address}/v1"}
     user.enter_context(patch.dict(os.environ, variables, clear=True))
     user.enter_context(patch("jiyi.embed.BuiltinEmbedder", WordEmbedder))  # the model would be loaded for each command
     user.enter_context(chdir(trial.scratch))

@@ -22,6 +22,7 @@ from .warm import share_statements, warm
 
 ROOT = Path(__file__).parents[1]
 FOREIGN = ("JIYI_", "LLM_", "EMBEDDING_")  # settings of the caller
+UNREAD = {"JIYI_SEARCH__READER": "false"}  # a reader takes numbered texts for changes of each other
 
 
 async def in_process(trial: Trial, part: str, *, environment: dict[str, str] | None = None, **given: Any) -> None:
@@ -34,7 +35,7 @@ async def in_process(trial: Trial, part: str, *, environment: dict[str, str] | N
         "told": str(told),
     }
     ours = {name: value for name, value in os.environ.items() if not name.startswith(FOREIGN)}
-    ours |= {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", **(environment or {})}
+    ours |= UNREAD | {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", **(environment or {})}
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "torture.forks", json.dumps(task), cwd=ROOT, env=ours, stderr=subprocess.STDOUT
     )

@@ -94,8 +94,8 @@ async def _grow(
 ) -> None:
     total, pause = trial.times(MESSAGES, 100), trial.times(gap, gap // 200)
     rng = trial.chances(name)
-    # A reranker takes the same time whatever the size.
-    settings = load_settings(search={"rerank": False})
+    # A reader takes the same time whatever the size.
+    settings = load_settings(search={"reader": False})
     async with Memory.open(where, settings=settings, embedder=embedder) as memory:
         if trial.without == "keeping up":
             memory._engine.index.keep_up = _nothing  # type: ignore[method-assign]

@@ -222,6 +222,7 @@ COMMANDS: dict[str, Callable[[Theirs], list[str]]] = {
     "stats": lambda theirs: [],
     "jobs list": lambda theirs: [],
     "synonyms list": lambda theirs: [],
+    "synonyms add": lambda theirs: ["a", "b"],
     "verify": lambda theirs: [],
     "compress": lambda theirs: ["--dry-run"],
 }

@@ -36,7 +36,8 @@ TOKENS = re.compile(r"<|\[/?(?:INST|TOOL_CALLS)\]")
 # Outside of quotes a block has only this: bullets with key, label, tags and speaker, lines of a text, headings.
 OURS = re.compile(
     r"""-\ (?:\[[^\[\]()"<]+\]\ ?)?(?:\((?:[\w.,:\ -]|"")*\)\ ?)?(?:\#(?:[\w./-]+|"")\ )*
-        (?:(?:user|assistant|passed\ on\ by\ the\ user|用户|助手|用户转述|""):\ )?(?:"")?
+        (?:(?:user|assistant|passed\ on\ by\ the\ user|用户|助手|用户转述|""):\ )?
+        (?:""(?:\ \((?:possibly\ related|可能相关)\))?)?
     |>\ ""
     |\#{1,2}\ [^"]+
     |\[(?:Memory|记忆要点)\]

@@ -2,8 +2,9 @@
 
     python -m bench.reader.export --data DIR --base en --out DIR --name reader-en --runs RUN/en-1.pt RUN/en-2.pt
 
-Prints the figures of the average, and of the int8 model on the lists of pairs. Needs PyTorch, onnx and onnxruntime. The
-words of all training texts, ASCII pieces and the most frequent characters are kept; others were never trained."""
+Prints the figures of the average, and of the int8 model on the lists of pairs, if the development sets are there. Needs
+PyTorch, onnx and onnxruntime. The words of all training texts, ASCII pieces and the most frequent characters are kept;
+others were never trained."""
 
 from __future__ import annotations
 
@@ -18,13 +19,16 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from jiyi.reader.pairs import MARKS
+from jiyi.reader.pairs import MARKS, pair_ids
 
 from .evaluate import figures
+from .graph import READ, write_graph
 from .held_out import read_json
-from .network import HEADS, ReaderNetwork, network_of, tokenizer_of
+from .network import ATTENTION_HEADS, HEADS, ReaderNetwork, network_of, padded, tokenizer_of
+from .train import Config, sampler_of
 
 PART = 15 * 1024 * 1024  # bytes of a file that comes back from a rented machine
+SAMPLED = 15  # lists of each judgement, to see how large columns are
 
 
 def averaged(runs: list[Path], network: ReaderNetwork) -> ReaderNetwork:
@@ -60,39 +64,47 @@ def kept_words(vocabulary: list[str], tokenizer: Any, texts: list[str], limit: i
     return sorted([*always, *(frequent + rest)[: limit - len(always)]])
 
 
-class Exported(nn.Module):
-    """All outputs of the heads beside each other."""
+def largest_columns(network: ReaderNetwork, rows: list[tuple[list[int], int]]) -> dict[str, Any]:
+    """Return the largest size of each column that the layers of a network take, over some pairs."""
+    found: dict[str, Tensor] = {}
 
-    def __init__(self, network: ReaderNetwork) -> None:
-        super().__init__()
-        self.network = network
+    def note(name: str) -> Any:
+        def hook(_: nn.Module, given: tuple[Tensor, ...]) -> None:
+            sizes = given[0].detach().abs().flatten(0, -2).amax(0)
+            found[name] = torch.maximum(found[name], sizes) if name in found else sizes
 
-    def forward(self, ids: Tensor, types: Tensor) -> Tensor:
-        states = self.network.states(ids, types)
-        return torch.cat([self.network.judge(states, name) for name in HEADS], 1)
+        return hook
+
+    hooks = [
+        module.register_forward_pre_hook(note(name))
+        for name, module in network.named_modules()
+        if name.startswith("encoder.encoder.layer.") and name.split(".", 4)[-1] in READ
+    ]
+    device = next(network.parameters()).device
+    with torch.no_grad():
+        for row in rows:
+            ids, types = padded([row])
+            network.states(ids.to(device), types.to(device))
+    for hook in hooks:
+        hook.remove()
+    return {name: sizes.float().cpu().numpy() for name, sizes in found.items()}
 
 
-def quantise(network: ReaderNetwork, out: Path) -> None:
-    import onnx
-    from onnxruntime.quantization import QuantType, quantize_dynamic
-    from onnxruntime.quantization.shape_inference import quant_pre_process
+def sample_rows(train: Any, languages: set[str], tokenizer: Any) -> list[tuple[list[int], int]]:
+    """Return the ids of pairs of all judgements."""
+    sampler = sampler_of(train, languages, Config())
+    draws = (sampler.answers, sampler.changed, sampler.supported)
+    return [
+        pair_ids(tokenizer, head, one.pair) for head, draw in enumerate(draws) for _ in range(SAMPLED) for one in draw()
+    ]
 
-    plain, prepared = out.with_suffix(".fp32.onnx"), out.with_suffix(".pre.onnx")
-    ids, types = torch.ones((2, 8), dtype=torch.int64), torch.zeros((2, 8), dtype=torch.int64)
-    axes = {name: {0: "pairs", 1: "tokens"} for name in ("ids", "types")} | {"logits": {0: "pairs"}}
-    torch.onnx.export(
-        Exported(network).eval(), (ids, types), str(plain), input_names=["ids", "types"], output_names=["logits"],
-        dynamic_axes=axes, opset_version=17, dynamo=False,
-    )  # fmt: skip
-    quant_pre_process(str(plain), str(prepared), skip_symbolic_shape=True)
-    # 7 bits for the weights: with 8, processors without VNNI overflow.
-    quantize_dynamic(
-        str(prepared), str(out), weight_type=QuantType.QInt8, per_channel=True, reduce_range=True,
-        op_types_to_quantize=["MatMul", "Gather", "Gemm"],
-    )  # fmt: skip
-    onnx.checker.check_model(str(out))
-    for path in (plain, prepared):
-        path.unlink()
+
+def quantise(network: ReaderNetwork, rows: list[tuple[list[int], int]], out: Path) -> None:
+    network.eval()
+    largest = largest_columns(network.cuda() if torch.cuda.is_available() else network, rows)
+    weights = {name: value.float().cpu().numpy() for name, value in network.state_dict().items()}
+    width = network.encoder.config.hidden_size
+    write_graph(weights, largest, ATTENTION_HEADS[width], HEADS, out)
 
 
 class Quantised:
@@ -111,9 +123,10 @@ class Quantised:
         return iter([torch.zeros(1)])
 
     def states(self, ids: Tensor, types: Tensor) -> Tensor:
+        sizes = (ids > 0).sum(1).tolist()
         parts = [
-            self.session.run(None, {"ids": ids[at : at + 64].numpy(), "types": types[at : at + 64].numpy()})[0]
-            for at in range(0, len(ids), 64)
+            self.session.run(None, {"ids": row[None, :size].numpy(), "types": mark[None, :size].numpy()})[0]
+            for row, mark, size in zip(ids, types, sizes, strict=True)
         ]
         return torch.from_numpy(np.concatenate(parts))
 
@@ -134,8 +147,8 @@ def main() -> None:
     languages = set(options.languages.split(","))
     network = averaged(options.runs, network_of(options.data / f"{options.base}.npz"))
     tokenizer = tokenizer_of(options.data / f"{options.base}.vocab.txt")
-    dev = read_json(options.data / "dev.json.gz")
-    if torch.cuda.is_available():
+    dev = read_json(options.data / "dev.json.gz") if (options.data / "dev.json.gz").exists() else None
+    if dev and torch.cuda.is_available():
         rows = figures(network.cuda(), tokenizer, dev, languages, f"{options.name} average")
         with gzip.open(options.out / f"{options.name}.json.gz", "wt") as file:
             json.dump(rows, file)
@@ -150,9 +163,11 @@ def main() -> None:
     words = options.out / f"{options.name}.vocab.txt"
     words.write_text("\n".join(vocabulary[at] for at in kept) + "\n", encoding="utf-8")
     model = options.out / f"{options.name}.onnx"
-    quantise(network, model)
-    lists = {kind: dev[kind] for kind in ("answers", "changes", "grounding")}
-    figures(Quantised(model), tokenizer_of(words), {**lists, "stories": {}}, languages, f"{options.name} int8")
+    kept_tokenizer = tokenizer_of(words)
+    quantise(network, sample_rows(train, languages, kept_tokenizer), model)
+    if dev:
+        lists = {kind: dev[kind] for kind in ("answers", "changes", "grounding")}
+        figures(Quantised(model), kept_tokenizer, {**lists, "stories": {}}, languages, f"{options.name} int8")
     whole = model.read_bytes()
     print(options.name, "bytes", len(whole))
     for number, at in enumerate(range(0, len(whole), PART)):

@@ -49,6 +49,11 @@ def read_json(path: Path) -> Any:
         return json.load(file)
 
 
+def write_json(path: Path, value: Any) -> None:
+    with gzip.open(path, "wt", encoding="utf-8") as file:
+        json.dump(value, file, ensure_ascii=False)
+
+
 def records(path: Path) -> list[Any]:
     raw = path.read_bytes()
     text = (gzip.decompress(raw) if path.suffix == ".gz" else raw).decode()

@@ -7,7 +7,7 @@ import random
 import re
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from jiyi.reader import USER, Passage, pairs
@@ -15,8 +15,6 @@ from jiyi.reader.pairs import Pair
 
 LABELS = ("ends", "repeats", "stands")
 ENDS, REPEATS, STANDS = range(3)
-UNKNOWN = -1.0  # label of a pair that only a teacher judges
-UNLABELLED = 8  # such pairs of a list
 STATING = ("fact", "preference", "plan", "event", "decision", "instruction")
 STATING_NOTHING = ("question", "request", "smalltalk", "joke", "nonanswer")
 MADE = ("plain", "indirect")  # stories that are put together from parts
@@ -82,9 +80,6 @@ class Sampler:
             self.replaced += [(story, *change) for change in changes_of(story)]
         self.ending = [one for one in self.replaced if one[2]]
         self.standing = [one for one in self.replaced if not one[2]]
-        self.by_id = {story["id"]: story for story in self.stories}
-        self.asking = [story for story in self.stories if any("foreign" in one for one in story["questions"])]
-        self.telling = [story for story in self.stories if any(story.get("near", ()))]
 
     def answers(self) -> list[Example]:
         """Sample a question, and statements with label 1 if they answer it."""
@@ -142,38 +137,6 @@ class Sampler:
                 LABELS.index(one["label"]),
             )
             for one in older
-        ]
-
-    def unlabelled(self) -> list[Example]:
-        """Sample a question with statements of other stories that are close to it, for a teacher to judge."""
-        story = self.chance.choice(self.asking)
-        question = self.chance.choice(story["questions"])
-        near = [(self.by_id[name], at) for name, at in question["foreign"] if name in self.by_id]
-        chosen = self.chance.sample(near, min(UNLABELLED, len(near)))
-        other = self.chance.choice(self.asking)
-        chosen += [(other, at) for at in self.chance.sample(range(len(other["messages"])), 2)]
-        asked = plain(question["text"]) if self.chance.random() < self.mix.unmarked else question["text"]
-        return [
-            replace(self._example(asked, where, at, UNKNOWN, {}), kind=-1)
-            for where, at in chosen
-        ]  # fmt: skip
-
-    def unlabelled_changes(self) -> list[Example]:
-        """Sample a statement with older ones that are close to it, for a teacher to judge."""
-        story = self.chance.choice(self.telling)
-        newer = self.chance.choice([at for at, near in enumerate(story["near"]) if near])
-        messages = story["messages"]
-        new = messages[newer]
-        older = self.chance.sample(story["near"][newer], min(UNLABELLED, len(story["near"][newer])))
-        return [
-            Example(
-                pairs.changes(
-                    Passage(new["text"], _speaker(story, new)),
-                    Passage(messages[at]["text"], _speaker(story, messages[at])),
-                ),
-                UNKNOWN,
-            )
-            for at in older
         ]
 
     def supported(self) -> list[Example]:

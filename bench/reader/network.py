@@ -18,8 +18,8 @@ from .lists import KINDS
 
 HEADS = ("answers", "changes", "supports")
 OUTPUTS = {"answers": 1, "changes": 3, "supports": 1}
-ATTENTION_HEADS = {384: 12, 512: 8, 768: 12}
-SCALE, FOUR_BITS, GROUP = "#scale", "#4", "#group"
+ATTENTION_HEADS = {384: 12, 512: 8}
+SCALE = "#scale"
 PARTS = {
     "query": "attention.self.query",
     "key": "attention.self.key",
@@ -34,8 +34,7 @@ TABLES = {"words": "word_embeddings", "positions": "position_embeddings", "types
 
 
 def tokenizer_of(vocabulary: Path) -> Any:
-    is_cased = vocabulary.with_suffix("").with_suffix(".cased").exists()
-    return new_tokenizer(read_vocabulary(vocabulary), lower_case=not is_cased)
+    return new_tokenizer(read_vocabulary(vocabulary))
 
 
 class ReaderNetwork(nn.Module):
@@ -56,17 +55,11 @@ class ReaderNetwork(nn.Module):
 
 
 def unpack(stored: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[np.float32]]:
-    """Return the weights of a base model: int8 with a scale per row, or 4 bits with a scale per 64 numbers."""
-    out = {}
-    for name in stored:
-        if name.endswith(FOUR_BITS):
-            plain, packed = name.removesuffix(FOUR_BITS), stored[name]
-            numbers = np.stack([packed & 15, packed >> 4], 2).reshape(len(packed), -1).astype(np.float32) - 8
-            scales = stored[plain + GROUP].astype(np.float32)
-            out[plain] = (numbers.reshape(*scales.shape, -1) * scales[..., None]).reshape(numbers.shape)
-        elif not name.endswith((SCALE, GROUP)):
-            value = stored[name].astype(np.float32)
-            out[name] = value * stored[name + SCALE].astype(np.float32) if name + SCALE in stored else value
+    """Return the weights of a base model, which are stored as int8 with a scale per row."""
+    out = {name: stored[name].astype(np.float32) for name in stored if not name.endswith(SCALE)}
+    for name in out:
+        if name + SCALE in stored:
+            out[name] *= stored[name + SCALE].astype(np.float32)
     return out
 
 

@@ -7,24 +7,22 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from jiyi.embed.builtin import _encode as encode
+
 from .. import indirect_stories, plain_stories
-from ..reranker import data
-from ..reranker.files import write_json
-from ..reranker.prepare import cache_of_vectors
-from .held_out import BLOCK, records
+from . import stories as data
+from .held_out import BLOCK, records, write_json
 
 TRAINING = Path(__file__).parents[1] / "data"
 PLAIN, INDIRECT = 300, 200  # stories made from templates
 TWICE = "8"  # ends the name of a base whose layers shall stand twice
-FOREIGN = 24  # statements of other stories that are close to a question
-OURS = ("everyday", "messy", "contrast")
 DEV_STORIES = ("everyday-dev", "messy-dev", "tasks-dev")
 
 
@@ -89,8 +87,7 @@ def _contrast_story(some: list[Any], name: str, language: str) -> Any:
 
 def pack_base(name: str, jar: Path, out: Path) -> None:
     """Store a base model with int8 matrices, and its vocabulary."""
-    from ..reranker.bases import read_jar
-    from ..reranker.quantise import pack
+    from .bases import pack, read_jar  # needs onnx
 
     weights, vocabulary = read_jar(jar)
     packed = pack(doubled(weights) if name.endswith(TWICE) else weights)
@@ -98,17 +95,16 @@ def pack_base(name: str, jar: Path, out: Path) -> None:
     (out / f"{name}.vocab.txt").write_text("\n".join(vocabulary) + "\n", encoding="utf-8")
 
 
-def add_foreign(stories: list[Any], embed: Any) -> None:
-    """Set `foreign` of each question: the closest statements of other stories."""
-    places = [(story["id"], at) for story in stories for at in range(len(story["messages"]))]
-    owner = np.repeat(np.arange(len(stories)), [len(story["messages"]) for story in stories])
-    vectors = embed([message["text"] for story in stories for message in story["messages"]])
-    for number, story in enumerate(stories):
-        cosines = embed([question["text"] for question in story["questions"]]) @ vectors.T
-        cosines[:, owner == number] = -1
-        for question, row in zip(story["questions"], cosines, strict=True):
-            nearest = np.argpartition(-row, FOREIGN)[:FOREIGN]
-            question["foreign"] = [places[at] for at in nearest]
+def cache_of_vectors() -> Callable[[Sequence[str]], NDArray[Any]]:
+    """Return the built-in embedder with a cache."""
+    known: dict[str, Any] = {}
+
+    def embed(wanted: Sequence[str]) -> NDArray[Any]:
+        new = [text for text in dict.fromkeys(wanted) if text not in known]
+        known.update(zip(new, encode(new), strict=True) if new else ())
+        return np.stack([known[text] for text in wanted])
+
+    return embed
 
 
 def doubled(weights: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
@@ -149,7 +145,6 @@ def main() -> None:
         data.add_candidates(story, len(story["messages"]), embed)
         for question in story["questions"]:
             del question["scores"]
-    add_foreign([story for story in [*stories, *answers] if story["source"] in OURS], embed)
     write_json(
         options.out / "train.json.gz",
         {

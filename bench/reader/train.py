@@ -2,7 +2,8 @@
 
     python -m bench.reader.train --data DIR --out DIR --name NAME --base en [--languages en,mixed] [--set steps=1500 …]
 
-Prints figures of the development sets (tune / report halves), and writes NAME.pt (float16) and NAME.json (scores)."""
+Prints figures of the development sets (tune / report halves) if DATA holds them, and writes NAME.pt (float16) and
+NAME.json.gz (scores)."""
 
 from __future__ import annotations
 
@@ -218,10 +219,10 @@ def main() -> None:
     torch.save(state, options.out / f"{options.name}.pt")
     if held_out:
         figures(network, tokenizer, held_out, languages, f"{options.name} held out")
-    dev = read_json(options.data / "dev.json.gz")
-    rows = figures(network, tokenizer, dev, languages, options.name)
-    with gzip.open(options.out / f"{options.name}.json.gz", "wt") as file:
-        json.dump({"config": asdict(config), "rows": rows}, file)
+    if (options.data / "dev.json.gz").exists():
+        rows = figures(network, tokenizer, read_json(options.data / "dev.json.gz"), languages, options.name)
+        with gzip.open(options.out / f"{options.name}.json.gz", "wt") as file:
+            json.dump({"config": asdict(config), "rows": rows}, file)
 
 
 if __name__ == "__main__":

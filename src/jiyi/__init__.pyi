@@ -62,6 +62,7 @@ from .models import Deletion as Deletion
 from .models import Explanation as Explanation
 from .models import Health as Health
 from .models import Hit as Hit
+from .models import ImportedFile as ImportedFile
 from .models import ImportReport as ImportReport
 from .models import Job as Job
 from .models import JobCounts as JobCounts
@@ -87,10 +88,11 @@ from .read.overview import ChangePage as ChangePage
 from .read.overview import ReviewItem as ReviewItem
 from .read.overview import Subject as Subject
 from .read.overview import UserSize as UserSize
-from .read.rerank import RerankCandidate as RerankCandidate
-from .read.rerank import Reranker as Reranker
 from .read.units import MemUnit as MemUnit
 from .read.units import MemUnitPage as MemUnitPage
+from .reader import Passage as Passage
+from .reader import Reader as Reader
+from .reader import Verdict as Verdict
 from .scope import Filters as Filters
 from .settings import Settings as Settings
 from .synonyms import Synonym as Synonym

@@ -23,8 +23,6 @@ from .models import Deletion, MemoryItem, Status
 from .rate_limit import CircuitBreaker
 from .read.accesses import Accesses, Period
 from .read.presets import PRESETS, TYPE_PRIORITIES, Ranking
-from .read.rerank import Reranker
-from .read.rerank import resolve as resolve_reranker
 from .read.search import KEPT, Searcher
 from .reader import Reader
 from .reader import resolve as resolve_reader
@@ -117,10 +115,10 @@ async def update_many(memory: Any, wanted: Sequence[WantedChange], *, actor: str
     return await change_all(wanted, actor=actor, store=engine.store, embedder=engine.embedder, rules=engine.rules)
 
 
-def has_reranker(memory: Any) -> bool:
-    """Return True if searches are reranked."""
+def has_reader(memory: Any) -> bool:
+    """Return True if hits are read."""
     engine: Engine = memory._engine
-    return engine.searcher.reranker is not None
+    return engine.searcher.reader is not None
 
 
 async def feed_position(memory: Any, user_id: str) -> FeedPosition | None:
@@ -148,6 +146,7 @@ class Engine:
     searcher: Searcher
     accesses: Accesses
     lifetimes: Lifetimes
+    reader: Reader | None
     llm: LLMClient | None
     expander: Expander | None
     extractors: tuple[Extractor, ...]  # of the program, besides the built-in one
@@ -166,7 +165,6 @@ class Engine:
         llm: LLM | None = None,
         extractor: Extractor | None = None,
         extractors: Sequence[Extractor] = (),
-        reranker: Reranker | None = None,
         reader: Reader | None = None,
         workspace: str | Path | None = None,
         workspace_user: str | None = None,
@@ -212,13 +210,13 @@ class Engine:
                 resolve_caches(settings),
                 period,
                 meter,
-                resolve_reranker(settings, reranker),
-                min(KEPT, settings.cache.max_searches),
+                kept=min(KEPT, settings.cache.max_searches),
                 reader=reader,
                 reading_tokens=settings.search.reading_tokens,
             ),
             accesses=accesses,
             lifetimes=tuple(sorted(Retention(settings=settings.maintenance).lifetimes.items())),
+            reader=reader,
             llm=client,
             expander=expander,
             extractors=tuple(extractors),
@@ -265,7 +263,7 @@ class Engine:
             own_extractors=self.own_extractors,
             slow_extractor=self.slow_extractor,
             judge=judging,
-            reader=self.searcher.reader,
+            reader=self.reader,
             meter=self.meter,
         )
 

@@ -75,7 +75,8 @@ class MemoryKeyTaken(JiyiError):
     def __init__(self, message: str | None = None, *, memory_keys: tuple[str, ...] = ()) -> None:
         self.memory_keys = memory_keys
         named = ", ".join(map(repr, self.memory_keys[:5])) + (", …" if len(self.memory_keys) > 5 else "")
-        told = f"memory_key {named}: taken; nothing was added: use on_conflict='update' or 'skip', or choose other keys"
+        instead = "use on_conflict='update' or on_conflict='skip', or choose other keys"
+        told = f"memory_key {named}: taken; nothing was added: {instead}"
         super().__init__(message or (told if memory_keys else None))
 
 

@@ -9,7 +9,7 @@ from .embed import address_of, embed_documents
 from .engine import Engine
 from .errors import JiyiError
 from .models import Check, Health, JobCounts, utc_now
-from .read.rerank import problem as reranker_problem
+from .reader import unused_because
 
 FAILED_JOBS_S = 900.0  # for which a failed job counts
 MIN_STALLED_S = 120.0  # a due job that no worker has taken for longer is stalled
@@ -37,8 +37,8 @@ class HealthCheck:
             checks.append(Check(name="llm", ok=True, required=False, detail=f"{engine.llm.id}, {engine.llm.address}"))
         checks += await self._check_engines()
         checks.append(_optional("cache", "; ".join(engine.searcher.cache_use().problems)))
-        unused = reranker_problem(engine.settings, engine.searcher.reranker)
-        checks.append(Check(name="reranker", ok=True, required=False, detail=unused))
+        unused = None if engine.searcher.reader is not None else unused_because(engine.settings)
+        checks.append(Check(name="reader", ok=True, required=False, detail=unused))
         self._log_changes(checks)
         return Health(ready=all(check.ok for check in checks if check.required), checks=tuple(checks))
 

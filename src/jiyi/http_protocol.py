@@ -5,7 +5,6 @@ import asyncio
 import logging
 import os
 import signal
-import sys
 import threading
 from collections import OrderedDict
 from collections.abc import Iterator
@@ -19,9 +18,6 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 logger = logging.getLogger("jiyi.server")
 
-# A thread that embeds lets others run at each multiplication. With Python's 5 ms it would then wait so long, dozens of
-# times, for an event loop that is busy with other requests; and the loop as often for threads that read long texts.
-SWITCH_S = 0.001
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 CLOSE_S = 1.5  # to close the database after the last request
 MAX_IDLE = 400  # connections without a request; then the one that has waited longest is closed
@@ -128,14 +124,6 @@ class ReturningServer(uvicorn.Server):
     """Returns to its caller, who has a database to close. After a signal, open requests get the time of
     `timeout_graceful_shutdown`, and the database `CLOSE_S`. Then the process ends, whatever still runs: everything that
     was acknowledged has been committed."""
-
-    async def serve(self, sockets: Any = None) -> None:
-        before = sys.getswitchinterval()
-        sys.setswitchinterval(SWITCH_S)
-        try:
-            await super().serve(sockets)
-        finally:
-            sys.setswitchinterval(before)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         if not self.should_exit:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, Unpack, cast, get_args
@@ -14,7 +15,7 @@ from .areas import Areas
 from .areas.background import BackgroundJobs
 from .areas.bulk import Bulk
 from .areas.recalls import Recalls
-from .areas.sessions import TurnQueue, turn_of
+from .areas.sessions import TurnQueue
 from .embed import Embedder
 from .engine import Engine, Runtime
 from .errors import InvalidInput
@@ -35,7 +36,6 @@ from .models import (
     Status,
 )
 from .read.query import interpret, with_llm_synonyms
-from .read.rerank import Reranker
 from .reader import Reader
 from .scope import Changes, Filters, explain_arguments
 from .settings import Settings, load_settings
@@ -74,7 +74,6 @@ class Memory(Areas, Bulk, Recalls):
         llm: LLM | None = None,
         extractor: Extractor | None = None,
         extractors: Sequence[Extractor] = (),
-        reranker: Reranker | None = None,
         reader: Reader | None = None,
         workspace: str | Path | None = None,
         workspace_user: str | None = None,
@@ -84,13 +83,13 @@ class Memory(Areas, Bulk, Recalls):
         URL names a server (`jiyi serve`); `key` is its API key. With a `workspace`, a folder, memories are also files:
         DIR/context/memory.md of the `workspace_user`, or DIR/<user>/context/memory.md of each user.
 
-        `embedder`, `llm`, `reranker` and `reader` replace those of the settings. `extractors`, and those of installed
+        `embedder`, `llm` and `reader` replace those of the settings. `extractors`, and those of installed
         packages, run beside the built-in one; a slow `extractor`, such as one that asks a model, runs in a job and
         replaces that.
         Use it as `async with Memory.open() as memory:`, or `memory = await Memory.open()` and `await memory.close()`.
         """
         settings = settings or load_settings()
-        parts: dict[str, Any] = {"settings": settings, "embedder": embedder, "llm": llm, "reranker": reranker}
+        parts: dict[str, Any] = {"settings": settings, "embedder": embedder, "llm": llm}
         parts |= {"reader": reader, "extractor": extractor, "extractors": extractors}
         parts |= {"workspace": workspace, "workspace_user": workspace_user}
         if str(where or settings.url or "").lower().startswith(("http://", "https://")):
@@ -207,7 +206,7 @@ class Memory(Areas, Bulk, Recalls):
             await memory.observe("我下周三去上海", "好的，需要订酒店吗？", user_id="mei", session_id="s1")
         """
         scope: Any = {"session_id": session_id, "agent_id": agent_id, "group_id": group_id, "metadata": metadata}
-        await self.sessions.observe(turn_of(user_text, assistant_text), user_id=user_id, **scope)
+        await self._turns.put_texts(user_text, assistant_text, user_id=user_id, **scope)
 
     async def update(
         self,
@@ -299,8 +298,40 @@ class Memory(Areas, Bulk, Recalls):
 
             found = await memory.search("咖啡", user_id="mei", limit=3, explain=True)
         """
+        return await self._search(
+            query,
+            user_id=user_id,
+            search_mode=search_mode,
+            keywords=keywords,
+            min_relevance_score=min_relevance_score,
+            radius=radius,
+            limit=limit,
+            asked_at=asked_at,
+            explain=explain,
+            **filters,
+        )
+
+    async def _search(
+        self,
+        query: str,
+        *,
+        user_id: str,
+        search_mode: SearchMode | None = None,
+        keywords: Sequence[str] | None = None,
+        min_relevance_score: float = 0.0,
+        radius: float | None = None,
+        limit: int = 5,
+        asked_at: datetime | None = None,
+        explain: bool = False,
+        also_read: Sequence[str] = (),
+        with_messages: bool = True,
+        reading_s: float | None = None,
+        **filters: Unpack[Filters],
+    ) -> SearchResult:
+        """Search, and judge also the memories with the ids `also_read`, whether or not evidence finds them; without
+        messages, only what is listed. After `reading_s` the rest is not read."""
         engine, settings = self._engine, self._engine.settings
-        where = engine.search_filter(user_id, asked_at, filters)
+        where = replace(engine.search_filter(user_id, asked_at, filters), with_messages=with_messages)
         parsed = await threads.run(
             len(validation.text("query", query, longest=validation.MAX_QUERY)),
             interpret,
@@ -313,6 +344,8 @@ class Memory(Areas, Bulk, Recalls):
             limit=limit,
             explain=explain,
             with_synonyms=settings.extraction.enable_synonym_expansion,
+            also_read=also_read,
+            reading_s=reading_s,
         )
         unread = await engine.sync_files(where.user_id)
         # The last days are different ones at each moment, so that such a result cannot be cached.
@@ -353,7 +386,7 @@ class Memory(Areas, Bulk, Recalls):
         """Count what the store holds, of one user or of all."""
         engine, user_id = self._engine, validation.optional_name("user_id", user_id)
         held = await engine.store.statistics.stats(engine.embedder.id, user_id)
-        return held.model_copy(update={"cache": engine.searcher.cache_use(), **engine.searcher.models()})
+        return held.model_copy(update={"cache": engine.searcher.cache_use(), "reader": engine.searcher.reader_id})
 
     async def health(self) -> Health:
         """Check that the store answers, that jobs get done, and that texts can be embedded."""

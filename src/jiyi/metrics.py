@@ -271,6 +271,7 @@ class Metrics(Value):
     index_coverage: float | None = Field(description="share of memories with keywords")
     vector_coverage: float | None = Field(description="share of memories with a vector of the current embedder")
     search: Timing
+    best_relevance: tuple[int, ...] = Field(description="searches by the relevance of their best hit, in steps of 0.05")
     add: Timing
     keyword_extraction: Timing
     llm: Timing

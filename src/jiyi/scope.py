@@ -202,7 +202,7 @@ OTHER_ARGUMENTS: Mapping[str, str] = {
     "prompt": "the setting llm.prompts, or an extractor of your own",
     "timestamp": "occurred_at",
     "expiration_date": "expires_at",
-    "rerank": "the setting search.rerank",
+    "rerank": "the setting search.reader",
 }
 OTHER_VERBS: Mapping[str, str] = {
     "get_all": "list(user_id=…)",

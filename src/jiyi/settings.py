@@ -84,10 +84,7 @@ class SearchSettings(Section):
     half_life_days: float | None = Field(
         default=None, gt=0, description="age at which recency has halved; default: the preset's, usually 30"
     )
-    rerank: bool = Field(
-        default=True, description="let a reranker read the best candidates, if `jiyi-rerank` is installed"
-    )
-    reader: bool = Field(default=True, description="let a reader judge the best candidates, if there is one")
+    reader: bool = Field(default=True, description="let the reader judge hits, changes and a model's memories")
     reading_tokens: int = Field(
         default=1000, ge=0, le=100_000, description="tokens of a search that the reader reads at most"
     )
@@ -273,6 +270,7 @@ class ClientSettings(Section):
 
     key: SecretStr | None = Field(default=None, description="API key")
     timeout_s: float = Field(default=60.0, gt=0, description="seconds until a request is abandoned")
+    connect_timeout_s: float = Field(default=10.0, gt=0, description="seconds until a server counts as unreachable")
     retry_timeout_s: float = Field(
         default=10.0, ge=0, description="seconds to keep retrying while the server is busy or unreachable; 0: never"
     )

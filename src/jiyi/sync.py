@@ -26,7 +26,6 @@ from .engine import Runtime
 from .errors import StoreError
 from .forks import FORKED, Owner
 from .llm import LLM
-from .read.rerank import Reranker
 from .reader import Reader
 from .scope import explain_verbs
 from .settings import Settings
@@ -183,7 +182,6 @@ class Memory:
         llm: LLM | None = None,
         extractor: Extractor | None = None,
         extractors: Sequence[Extractor] = (),
-        reranker: Reranker | None = None,
         reader: Reader | None = None,
         workspace: str | Path | None = None,
         workspace_user: str | None = None,
@@ -197,7 +195,6 @@ class Memory:
             llm=llm,
             extractor=extractor,
             extractors=extractors,
-            reranker=reranker,
             reader=reader,
             workspace=workspace,
             workspace_user=workspace_user,

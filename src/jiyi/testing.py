@@ -43,26 +43,6 @@ class WordEmbedder:
         return vector
 
 
-class WordReranker:
-    """A reranker for which texts with a certain word answer every question."""
-
-    def __init__(self, word: str) -> None:
-        self.id = f"word:{word}"
-        self.word = word
-        self.asked: list[tuple[str, Sequence[Any]]] = []
-        self.cleared = 0
-
-    def logits(self, question: str, candidates: Sequence[Any]) -> list[float]:
-        self.asked.append((question, candidates))
-        return [30.0 if self.word in candidate.text else -30.0 for candidate in candidates]
-
-    def replaced(self, newer: Any, older: Sequence[Any]) -> list[float]:
-        return [-30.0 for _ in older]
-
-    def clear(self) -> None:
-        self.cleared += 1
-
-
 class ScriptedReader:
     """A reader for which texts with a certain word answer every question, and a newer statement with a certain word
     ends every older one with another."""

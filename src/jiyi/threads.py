@@ -17,6 +17,7 @@ from typing import ParamSpec, Self, TypeVar
 from weakref import WeakKeyDictionary
 
 SHORT = 1_000  # characters; for less, changing to another thread and back takes longer than the work
+READING = SHORT + 1  # size of what a reader reads: however short, it takes long
 LONG = 10_000  # more has to wait for its turn, so that threads are left for everybody else
 AT_ONCE = 2
 

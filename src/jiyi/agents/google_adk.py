@@ -86,9 +86,13 @@ def _text(content: types.Content | None) -> str:
 
 def _entry(found: Hit | MemoryItem) -> MemoryEntry:
     speaker = found.speaker if isinstance(found, Hit) else None
+    if isinstance(found, Hit):
+        text = found.summary if found.summary.endswith(found.content) else found.content  # a short one has its dates
+    else:
+        text = found.dated_text
     return MemoryEntry(
         id=found.id,
-        content=types.Content(role="user", parts=[types.Part(text=harmless(found.content))]),
+        content=types.Content(role="user", parts=[types.Part(text=harmless(text))]),
         author=speaker or "user",
         timestamp=found.occurred_at.isoformat(),
     )

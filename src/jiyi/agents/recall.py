@@ -33,6 +33,7 @@ from .chat import part
 
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
+MAX_FOUND_TOKENS = 8000  # of the hits of a tool, which shows their beginnings
 LOADING_S = 30.0  # longest wait for the first recall of a memory in this process, which loads its models
 
 
@@ -271,6 +272,12 @@ class Conversation:
         said = [message for message in said if message.text.strip()]
         if said:
             await self.memory.sessions.observe(said, **self.scope, user_names=self.user_names)
+
+    async def find(self, query: str, limit: int | None) -> RecallReport:
+        """Recall for words of the agent, from all sessions."""
+        return await self.memory.recall(
+            query, **self.scope, private=self.private, skip_session=False, limit=limit, max_tokens=MAX_FOUND_TOKENS
+        )
 
     async def search(self, query: str, **options: Any) -> SearchResult:
         """Search what this conversation may read. The recall is recorded with its session and agent."""

@@ -8,7 +8,7 @@ import logging
 from functools import partial
 from typing import TYPE_CHECKING
 
-from ..errors import JiyiError
+from ..errors import JiyiError, StoreError
 from ..store.write_set import LeaseLost
 
 if TYPE_CHECKING:
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from ..write.worker import Worker
 
 MAINTENANCE_POLL_S = 60.0
+RETRY_S = 1.0  # while the store does not answer
 
 logger = logging.getLogger(__name__)
 
@@ -34,8 +35,18 @@ class BackgroundJobs:
             return
         if self._task is None or self._task.done() or self._worker is None:
             self._worker = new_worker(self._engine)
-            self._task = asyncio.create_task(self._worker.run(until_idle=True), name="jiyi-worker")
+            self._task = asyncio.create_task(self._run(self._worker), name="jiyi-worker")
         self._worker.wake()
+
+    async def _run(self, worker: Worker) -> None:
+        """Run the pending jobs; try again as long as the store does not answer."""
+        while True:
+            try:
+                await worker.run(until_idle=True)
+            except StoreError:  # logged by the worker
+                await asyncio.sleep(RETRY_S)
+            else:
+                return
 
     async def resume(self) -> None:
         """Continue jobs that an earlier process left unfinished."""

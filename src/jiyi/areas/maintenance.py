@@ -97,10 +97,10 @@ class Maintenance:
         )
         source = what.session_id or what.actor or what.metadata
         if (what.memory_id is not None) + (what.after is not None) + bool(source) != 1:
-            problem = "name one of: a memory_id, a time `to`, or a source (session_id, source_actor or metadata)"
+            problem = "name one memory_id, a time `to`, or a source: session_id, source_actor or `metadata`"
             raise InvalidInput("undo", problem)
         if what.since is not None and not source:
-            raise InvalidInput("since", "needs a source: session_id, source_actor or metadata")
+            raise InvalidInput("since", "needs a source: session_id, source_actor or `metadata`")
         return await undoing.plan(what, utc_now(), self._engine.store)
 
     async def undo(

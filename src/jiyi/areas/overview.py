@@ -11,6 +11,8 @@ from ..errors import InvalidInput
 from ..languages.words import normalise
 from ..models import MemoryItem, Page
 from ..read.overview import (
+    CLEAR,
+    REVIEWED,
     ChangeEntry,
     ChangePage,
     ReviewItem,
@@ -107,14 +109,14 @@ class Overview:
         Two names are one subject if the user's synonyms say so with similarity 1.
         """
         user_id = validation.name("user_id", user_id)
-        told = await self._engine.store.overviews.told(user_id, MOST_READ)
+        told = await self._engine.store.overviews.told(user_id, MOST_READ, with_messages=True)
         return await threads.run(_size(told), subjects_of, told, await self._aliases(user_id), user_id)
 
     async def mentions(self, name: str, *, user_id: str, limit: int = 500) -> Sequence[MemoryItem]:
         """List the memories that name a subject, also ended ones, newest first."""
         user_id, name = validation.name("user_id", user_id), validation.name("name", name)
         limit = validation.whole("limit", limit)
-        told = await self._engine.store.overviews.told(user_id, MOST_READ)
+        told = await self._engine.store.overviews.told(user_id, MOST_READ, with_messages=True)
         aliases = await self._aliases(user_id)
         main = aliases.get(normalise(name), normalise(name))
         names = [main, *(other for other, leads_to in aliases.items() if leads_to == main)]
@@ -122,14 +124,16 @@ class Overview:
         return await self._engine.store.memories.get(user_id, ids[:limit])
 
     async def review(self, *, user_id: str, limit: int = 100) -> Sequence[ReviewItem]:
-        """List memories that need a look: conflicts, repetitions, less trusted and less certain ones.
+        """List memories that need a look: conflicts, unclear endings, repetitions, less trusted and less certain ones.
 
         A memory with `reviewed` in its metadata was accepted and is left out.
         """
         user_id, limit = validation.name("user_id", user_id), validation.whole("limit", limit)
         overviews = self._engine.store.overviews
         told = await overviews.told(user_id, MOST_READ)
-        found = await threads.run(_size(told), to_review, told, await overviews.contradictions(user_id))
+        contradictions, unclear = await overviews.contradictions(user_id), await overviews.endings(user_id, CLEAR)
+        endings = [(new, old) for new, old, metadata in unclear if not metadata.get(REVIEWED)]
+        found = await threads.run(_size(told), to_review, told, contradictions, endings)
         found = found[:limit]
         memories = await self._engine.store.memories.get(user_id, [one for _, ids in found for one in ids])
         by_id: Mapping[str, MemoryItem] = {memory.id: memory for memory in memories}

@@ -1,8 +1,9 @@
 """Recall: what an agent should know before it answers, as one block for a prompt.
 
-It has the best memories for the user's words, weak ones marked, and the user's standing wishes and limits, such as
-"always answer in Chinese" and allergies: those matter for requests that share no word with them. `Memory.context`,
-`Memory.recall`, tools, hooks and adapters all choose memories with `select`.
+It has the best memories for the user's words, weak ones marked, and standing wishes and limits of the user, such as
+allergies, which may share no word with them. For a question by itself the reader reads those and leaves out what does
+not bear on it; in a turn of a conversation all are there. `Memory.context`, `Memory.recall`, tools, hooks and adapters
+all choose memories with `select`.
 """
 
 from __future__ import annotations
@@ -10,46 +11,38 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Literal, NamedTuple, Protocol, Unpack, get_args
+from typing import Any, Literal, Protocol, Unpack, get_args
 
 from pydantic import Field
 
 from .. import threads, validation
-from ..engine import Engine
+from ..engine import Engine, has_reader
 from ..errors import InvalidInput
 from ..languages.words import language as language_of
 from ..models import MOST_FOR_ANSWER, RELEVANT, Answer, Hit, MemoryItem, SearchResult, Value
 from ..read.accesses import asked_by
-from ..read.context import ContextLanguage, Style, context_block, line_text, log_degraded, sharing_words
+from ..read.context import ContextLanguage, Style, context_block, line_texts, log_degraded
 from ..read.hits import as_they_were, to_the_point
 from ..scope import Filters
 from ..text.budget import token_bound
 from ..text.fence import Fence, strip_context
 from .sessions import MAX_WAIT_S, TurnQueue
-from .standing import is_instruction, standing_memories
+from .standing import BEARING, select, standing_memories
 
 Reason = Literal["weak", "limit", "ended", "repeated", "session"]
 Depth = Literal["normal", "wide"]
 MAX_TOKENS = 1000
 MAX_CONTEXT_TOKENS = 1500
-MAX_HITS: Mapping[Depth, int] = {"normal": 12, "wide": 60}
-# For a question by itself, more than a few unrelated lines cost more than an answer among them gains.
-MAX_CLOSE, MAX_WEAK = 6, 2
-WEAK_BESIDE = 0.35  # least score of a hit beside relevant ones
-WEAK_ALONE = 0.12  # least score of a hit where nothing is relevant
-# Least score of a hit in a turn. A higher one loses answers: on everyday chats 0.003 keeps 98 %, 0.02 keeps
-# 93 %, 0.05 90 %, 0.12 81 %. A model that judges better allows a higher one.
-LEAST_SCORE = 0.003
-MOST_INSTRUCTIONS, MOST_LIMITS = 8, 16
-OVERFETCH = 4  # hits of the own session are dropped after the search
-MOST_FETCHED = 200
+MAX_HITS: Mapping[Depth, int] = {"normal": 6, "wide": 60}
+MAX_IN_TURN = 12  # hits: the reader sees only half of what a limit bears on, and a missed one costs more than a line
+READING_SHARE = 0.4  # of the time that a turn may wait for memories
 LOOKED_AT = 30  # best hits that are explained
 BEGINNING = 24  # characters by which a cut line is recognised
 OF_SCOPE = {"session_id", "agent_id", "group_id"}  # filters that standing memories are filtered by, too
 
 
 class UsedMemory(Value):
-    """A memory in a recalled block. A standing one is a wish or limit that always applies."""
+    """A memory in a recalled block. A standing one is a wish or limit of the user."""
 
     memory: MemoryItem
     relevance_score: float | None
@@ -73,6 +66,7 @@ class RecallReport(Value):
     max_tokens: int
     used: tuple[UsedMemory, ...]
     left_out: tuple[LeftOut, ...] = ()
+    total_found: int = Field(default=0, description="memories that may belong to the words, shown or not")
     problems: tuple[str, ...]
 
 
@@ -80,18 +74,10 @@ class Reads(Protocol):
     """The verbs of a memory that a recall uses."""
 
     @property
-    def search(self) -> Callable[..., Awaitable[Any]]: ...
+    def _search(self) -> Callable[..., Awaitable[SearchResult]]: ...
 
     @property
     def get_many(self) -> Callable[..., Awaitable[Any]]: ...
-
-
-class Selection(NamedTuple):
-    """Memories that are shown for a request, and the search behind them."""
-
-    hits: list[Hit]
-    standing: list[MemoryItem]
-    found: SearchResult
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,16 +88,18 @@ class RecallRequest:
     user_id: str
     filters: Mapping[str, Any]  # of `search`
     limit: int
-    min_relevance_score: float
+    min_relevance_score: float | None  # None: what may belong to the query
+    depth: Depth
     max_tokens: int
     style: Style
     language: ContextLanguage | None
     asked_at: datetime | None = None
-    only_close: bool = False  # a few hits that come close to the query, and nothing else
     in_turn: bool = False  # of a conversation, whose own words are not recalled
     skipped_session: str | None = None
     asked_in: tuple[str | None, str | None] = field(default=(None, None))  # session and agent, for the record
     explain: bool = False
+    reading_s: float | None = None  # longest time of reading
+    reads_standing: bool = False  # and shows those which may bear on the query; otherwise all
 
     @property
     def query(self) -> str:
@@ -124,8 +112,15 @@ class RecallRequest:
 
     @property
     def has_standing(self) -> bool:
-        """Return True if no filter but the scope selects memories, and others than close ones are wanted."""
-        return not self.only_close and OF_SCOPE.issuperset(self.filters)
+        """Return True if no filter but the scope selects memories."""
+        return OF_SCOPE.issuperset(self.filters)
+
+    @property
+    def least_score(self) -> float:
+        """Return the least score of what the search shall find."""
+        if self.min_relevance_score is not None:
+            return self.min_relevance_score
+        return 0.0 if self.depth == "wide" else BEARING
 
     def said_here(self, memory: Hit | MemoryItem) -> bool:
         """Return True for a message of this session, for a memory derived from one, and for these very words."""
@@ -136,84 +131,45 @@ class RecallRequest:
         return mine and bool(memory.source_ids)
 
 
-async def select(
-    search: Callable[[int], Awaitable[SearchResult]],
-    query: str,
-    standing: Sequence[MemoryItem],
-    *,
-    limit: int,
-    only_close: bool = False,
-    said_here: Callable[[Hit | MemoryItem], bool] | None = None,
-) -> Selection:
-    """Choose the memories to show for a request: the best hits, and of the standing memories the instructions, which
-    hold for every answer, and the limits that come closest to it; of equal ones the newest. `search` takes a limit.
-
-    Weak hits that have ended, and those that were `said_here`, are left out. For small talk, only hits that have one of
-    its words are chosen. `only_close`: the relevant hits with those that may belong to them, or at most two."""
-    from ..write.classify import is_small_talk  # so that a program that only searches loads nothing of writing
-
-    apart = {one for memory in standing for one in (memory.id, *memory.source_ids)}
-
-    def is_shown(hit: Hit) -> bool:
-        """Return False for a weak hit that has ended or is shown among the standing memories."""
-        if said_here is not None and said_here(hit):
-            return False
-        return hit.relevant or (not hit.outdated and apart.isdisjoint((hit.id, *hit.source_ids)))
-
-    wanted = min(limit * (1 if said_here is None else OVERFETCH) + len(apart), MOST_FETCHED)
-    if len(standing) > MOST_LIMITS:  # they are ranked by the hits
-        wanted = MOST_FETCHED
-    while True:
-        found = await search(wanted)
-        hits = [hit for hit in found.hits if is_shown(hit)]
-        if len(hits) >= limit or len(found.hits) < wanted or wanted >= MOST_FETCHED:
-            break
-        wanted = min(wanted * OVERFETCH, MOST_FETCHED)
-    rank = {hit.id: at for at, hit in enumerate(found.hits)}
-    hits = sharing_words(query, hits) if is_small_talk(query) else hits
-    hits = close(hits)[:limit] if only_close else hits[:limit]
-    shown = {hit.id for hit in hits}
-    others = sorted((one for one in standing if one.id not in shown), key=lambda one: rank.get(one.id, len(rank)))
-    instructions = [one for one in others if is_instruction(one)]
-    limits = [one for one in others if one not in instructions]
-    return Selection(hits, [*instructions[:MOST_INSTRUCTIONS], *limits[:MOST_LIMITS]], found)
-
-
-def close(hits: Sequence[Hit]) -> list[Hit]:
-    """Return the relevant hits and those that may belong to them; without a relevant one, at most two that may help."""
-    if hits and hits[0].relevant:
-        return [hit for hit in hits if hit.relevance_score >= WEAK_BESIDE]
-    return [hit for hit in hits if hit.relevance_score >= WEAK_ALONE][:MAX_WEAK]
-
-
 async def _recall(memory: Reads, request: RecallRequest, fence: Fence, problems: Sequence[str]) -> RecallReport:
     """Recall for the words of a user."""
     query = request.query
     if not query:
         return RecallReport(block="", tokens=0, max_tokens=request.max_tokens, used=(), problems=tuple(problems))
 
-    async def search(limit: int) -> SearchResult:
-        least: Any = {"min_relevance_score": request.min_relevance_score, "asked_at": request.asked_at}
-        found: SearchResult = await memory.search(
-            query, user_id=request.user_id, limit=limit, **least, **request.filters
-        )
-        return found
-
     with asked_by(*request.asked_in):
         always = []
         if request.has_standing:
             always = await standing_memories(memory, request.user_id, request.filters)
         always = [one for one in always if not request.said_here(one)]
-        skips = request.said_here if request.in_turn else None
-        hits, standing, found = await select(
-            search, query, always, limit=request.limit, only_close=request.only_close, said_here=skips
+        are_read = request.reads_standing and has_reader(memory)
+
+        async def search(limit: int) -> SearchResult:
+            return await memory._search(
+                query,
+                user_id=request.user_id,
+                limit=limit,
+                min_relevance_score=request.least_score,
+                asked_at=request.asked_at,
+                also_read=[one.id for one in always] if are_read else [],
+                reading_s=request.reading_s,
+                **request.filters,
+            )
+
+        hits, standing, scores, found = await select(
+            search,
+            query,
+            always,
+            limit=request.limit,
+            min_relevance_score=0.0 if request.depth == "wide" else request.min_relevance_score,
+            are_read=are_read,
+            said_here=request.said_here if request.in_turn else None,
         )
     log_degraded(found.degraded)
     items = await memory.get_many([hit.id for hit in hits], user_id=request.user_id) if hits else ()
     current = [one for one in as_they_were(items, request.at) if request.at or one.status == "active"]
     cut = [to_the_point(one, query) for one in (*standing, *current)]
-    scores = {hit.id: hit.relevance_score for hit in hits}
-    weak = {name for name, score in scores.items() if score < RELEVANT}
+    weak = {hit.id for hit in hits if not hit.relevant}
     block = await context_block(
         cut,
         fence=fence,
@@ -231,21 +187,26 @@ async def _recall(memory: Reads, request: RecallRequest, fence: Fence, problems:
         tokens=await threads.run(len(block), token_bound, block) if block else 0,
         max_tokens=request.max_tokens,
         used=(
-            *(UsedMemory(memory=one, relevance_score=None, standing=True) for one in standing if one.id in shown),
+            *(
+                UsedMemory(memory=one, relevance_score=scores[one.id], standing=True)
+                for one in standing
+                if one.id in shown
+            ),
             *(
                 UsedMemory(memory=one, relevance_score=scores[one.id], weak=one.id in weak)
                 for one in current
                 if one.id in shown
             ),
         ),
+        total_found=found.total_found,
         problems=(*problems, *found.degraded),
     )
     return await _explained(memory, request, report, hits) if request.explain else report
 
 
 def in_block(memory: MemoryItem, block: str) -> bool:
-    text = line_text(memory)
-    return text in block or (len(text) > BEGINNING and text[:BEGINNING] in block)
+    texts = line_texts(memory)
+    return any(text in block or (len(text) > BEGINNING and text[:BEGINNING] in block) for text in texts)
 
 
 # -- explanation -------------------------------------------------------------------------------------------------------
@@ -255,7 +216,7 @@ async def _explained(memory: Reads, request: RecallRequest, report: RecallReport
     """Add the memories that were found and left out."""
     options: Any = {"limit": LOOKED_AT, "asked_at": request.asked_at, **request.filters}
     with asked_by(*request.asked_in):
-        found = await memory.search(request.query, user_id=request.user_id, **options)
+        found = await memory._search(request.query, user_id=request.user_id, **options)
     used = {one.memory.id for one in report.used}
     others = [hit for hit in found.hits if hit.id not in used]
     items = await memory.get_many([hit.id for hit in others], user_id=request.user_id) if others else ()
@@ -281,6 +242,7 @@ class Recalls:
     _engine: Engine
     _turns: TurnQueue
     search: Callable[..., Coroutine[Any, Any, SearchResult]]
+    _search: Callable[..., Coroutine[Any, Any, SearchResult]]
     get_many: Callable[..., Coroutine[Any, Any, Sequence[MemoryItem]]]
 
     async def context(
@@ -296,13 +258,13 @@ class Recalls:
         asked_at: datetime | None = None,
         **filters: Unpack[Filters],
     ) -> str:
-        """Return the best memories for a query as one block for a prompt, fenced as data, within `max_tokens`. It may
-        be empty.
+        """Return the memories that bear on a query as one block for a prompt, fenced as data, within `max_tokens`. It
+        is empty if none does.
 
-        Hits below 0.6 are marked as possibly related. `depth="wide"` fills the budget with further ones and adds the
-        user's standing wishes and limits, unless a filter is about more than session, agent or group;
-        `min_relevance_score` is the least score of a hit. The block's language is that of the query unless one is
-        named. The filters are those of `search`.
+        These are a few hits, of which those below 0.6 are marked as possibly related, and standing wishes and limits of
+        the user that may bear on it, unless a filter is about more than session, agent or group. `depth="wide"` fills
+        the budget with further hits and all of those; `min_relevance_score` is the least score of a hit. The block's
+        language is that of the query unless one is named. The filters are those of `search`.
 
             prompt = await memory.context("晚饭吃什么？", user_id="mei", max_tokens=400)
         """
@@ -311,10 +273,8 @@ class Recalls:
             user_id=validation.name("user_id", user_id),
             filters={name: value for name, value in filters.items() if value is not None},
             asked_at=asked_at,
-            only_close=depth == "normal",
-            **self._options(
-                max_tokens, style, language, depth, MAX_CLOSE if depth == "normal" else None, min_relevance_score
-            ),
+            reads_standing=depth == "normal",
+            **self._options(max_tokens, style, language, depth, None, min_relevance_score),
         )
         await self._turns.settle(user_id)
         return (await _recall(self, request, await self._engine.fence(), ())).block
@@ -344,6 +304,11 @@ class Recalls:
 
             recalled = await memory.recall("订个餐厅", user_id="mei", session_id="monday")
         """
+        timeout_s = self._engine.settings.tools.recall_timeout_s
+        if depth == "normal":
+            limit = MAX_IN_TURN if limit is None else limit
+            least = self._least_of(min_relevance_score)
+            min_relevance_score = BEARING if least is None else least
         session_id = validation.optional_name("session_id", session_id)
         agent_id = validation.optional_name("agent_id", agent_id)
         group_id = validation.optional_name("group_id", group_id)
@@ -351,14 +316,21 @@ class Recalls:
             said=said,
             user_id=validation.name("user_id", user_id),
             filters={"agent_id": agent_id, "group_id": group_id} if private else {},
-            in_turn=True,
+            in_turn=skip_session,
             skipped_session=session_id if skip_session else None,
             asked_in=(session_id, agent_id),
             explain=explain,
+            reading_s=timeout_s * READING_SHARE,
             **self._options(max_tokens, style, language, depth, limit, min_relevance_score),
         )
-        late = await self._turns.settle(user_id, min(MAX_WAIT_S, self._engine.settings.tools.recall_timeout_s / 2))
+        late = await self._turns.settle(user_id, min(MAX_WAIT_S, timeout_s / 2))
         return await _recall(self, request, await self._engine.fence(), ("the last turns are not stored yet",) * late)
+
+    def _least_of(self, given: float | None) -> float | None:
+        """Return the least score of a hit: the given one, or that of the settings."""
+        if given is not None:
+            return validation.share("min_relevance_score", given)
+        return self._engine.settings.tools.proactive_search_threshold or None
 
     def _options(
         self,
@@ -373,15 +345,13 @@ class Recalls:
         validation.choice("style", style, get_args(Style))
         validation.choice("language", "en" if language is None else language, get_args(ContextLanguage))
         validation.choice("depth", depth, get_args(Depth))
-        least = self._engine.settings.tools.proactive_search_threshold
-        if min_relevance_score is not None:
-            least = validation.share("min_relevance_score", min_relevance_score)
         return {
             "max_tokens": validation.whole("max_tokens", max_tokens, highest=1_000_000),
             "style": style,
             "language": language,
+            "depth": depth,
             "limit": validation.whole("limit", MAX_HITS[depth] if limit is None else limit),
-            "min_relevance_score": max(least, LEAST_SCORE if depth == "normal" else 0.0),
+            "min_relevance_score": self._least_of(min_relevance_score),
         }
 
     async def answer(

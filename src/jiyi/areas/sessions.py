@@ -8,6 +8,7 @@ import weakref
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import partial
 from itertools import chain, repeat
 from typing import TYPE_CHECKING, Any
@@ -17,9 +18,9 @@ from pydantic import JsonValue
 from .. import validation
 from ..errors import ConnectionLost, InvalidInput, JiyiError, StoreUnavailable, UserErased
 from ..forks import Owner
-from ..ids import new_id
+from ..ids import new_id, time_of
 from ..languages.words import language
-from ..models import CandidateMemory, Message, Observed, Receipt
+from ..models import CandidateMemory, Message, Observed, Receipt, utc_now
 
 if TYPE_CHECKING:
     from .jobs import Jobs
@@ -136,8 +137,11 @@ class Sessions:
         return await self._turns.flush(user_id)
 
 
-def turn_of(user_text: str, assistant_text: str | None) -> list[dict[str, str]]:
+def _turn_of(user_text: str, assistant_text: str | None) -> list[dict[str, str]]:
     """Return the messages of a turn."""
+    for name, text in (("user_text", user_text), ("assistant_text", assistant_text or "")):
+        if not isinstance(text, str):
+            raise InvalidInput(name, "must be a text; `sessions.observe` takes the messages of a turn")
     turn = [{"role": "user", "content": user_text}]
     return [*turn, {"role": "assistant", "content": assistant_text}] if assistant_text else turn
 
@@ -170,9 +174,10 @@ def _pieces(given: Any) -> list[Any]:
 @dataclass(eq=False, slots=True)
 class ObservedTurn:
     user_id: str
-    epoch: asyncio.Task[str | None]  # erasure epoch of the user when it was observed
+    epoch: asyncio.Task[str | None]  # erasure epoch of the user when it was observed; None: it could not be read
     add: Add
     before: ObservedTurn | None  # the turn of the same user that has to be stored first
+    observed_at: datetime = field(default_factory=utc_now)
     done: asyncio.Event = field(default_factory=asyncio.Event)
     is_late: bool = False  # the caller no longer waits for it
     has_failed: bool = False  # it was refused once, and is tried again
@@ -194,6 +199,16 @@ class TurnQueue:
         self._room = asyncio.Semaphore(MAX_AT_ONCE)
         self._accepted = self._failed = 0
         weakref.finalize(self, _warn_at_exit, self._waiting, owner)
+
+    async def put_texts(self, user_text: str, assistant_text: str | None, **options: Any) -> None:
+        """Store a turn of two texts, as `put` does."""
+        try:
+            messages = _turn_of(user_text, assistant_text)
+        except InvalidInput as error:
+            self._failed += 1
+            logger.warning("an observed turn was not stored: %s", error)
+            return
+        await self.put(messages, **options)
 
     async def put(self, messages: Sequence[Any], *, user_id: str, **options: Any) -> None:
         """Store the messages of a turn. Return when that is done, or after some seconds, when it goes on; if very many
@@ -225,7 +240,7 @@ class TurnQueue:
         turn.is_late = not task.done()
 
     async def _began(self, user_id: str) -> str | None:
-        """Return the user's erasure epoch; None if it cannot be read, so that the turn begins when it is stored."""
+        """Return the user's erasure epoch; None if it cannot be read now."""
         try:
             return await self._epoch_of(user_id)
         except JiyiError as error:
@@ -290,17 +305,26 @@ class TurnQueue:
     async def _store(self, turn: ObservedTurn) -> None:
         """Store a turn; repeat that while the store is locked or full, because then nothing was written. A server is
         asked until it answers: the idempotency key makes sure that it stores the turn once."""
-        epoch = await turn.epoch
         pauses = chain(RETRY_PAUSES_S, repeat(LAST_PAUSE_S) if self._remote else ())
         temporary = (StoreUnavailable, ConnectionLost) if self._remote else (StoreUnavailable,)
         for pause in pauses:
             try:
-                await turn.add(epoch=epoch)
+                await self._add_turn(turn)
                 return
             except temporary as error:
                 logger.warning("an observed turn is stored in %s s: %s", pause, error)
                 turn.has_failed = True
                 await asyncio.sleep(pause)
+        await self._add_turn(turn)
+
+    async def _add_turn(self, turn: ObservedTurn) -> None:
+        """Add a turn, unless its user was deleted since it was observed."""
+        epoch = await turn.epoch
+        if epoch is None:
+            epoch = await self._epoch_of(turn.user_id)
+            deleted_at = time_of(epoch)
+            if deleted_at is not None and deleted_at > turn.observed_at:
+                raise UserErased(user_id=turn.user_id)
         await turn.add(epoch=epoch)
 
 

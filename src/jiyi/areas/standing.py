@@ -1,18 +1,19 @@
 """Standing memories: wishes and limits of a user that hold for every request, such as "always answer in Chinese" and
-allergies, which share no word with what they matter for.
+allergies, which share no word with what they matter for. `select` chooses them and the hits that a recall shows.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 from ..engine import changed_since, feed_position
 from ..languages import cue
-from ..models import MemoryItem, utc_now
+from ..models import Hit, MemoryItem, SearchResult, utc_now
+from ..read.context import sharing_words
 from ..roles import teller_of
 from ..store.write_set import FeedPosition
 from ..validation import MAX_LIMIT
@@ -23,6 +24,14 @@ FIRST_SCAN = 1_000  # newest memories that are read for the first recall of a us
 SURE = 0.5
 MAX_RETURNED = 50
 MAX_USERS = 10_000
+MAX_WEAK = 2  # lines where no hit is relevant
+MAX_BEARING = 2  # standing wishes and limits beside the hits
+# Least scores, chosen on stories that the reader was not trained on (bench/recall_lines.py).
+WEAK = 0.35  # of a hit that may belong to the query
+BEARING = 0.2  # of a standing wish or limit that may bear on it: a missed one costs more than a line
+MAX_INSTRUCTIONS, MAX_LIMITS = 8, 16  # standing ones where nothing reads them
+OVERFETCH = 4  # hits of the own session are dropped after the search
+MOST_FETCHED = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,3 +118,88 @@ def _standing_ids(memories: Iterable[MemoryItem]) -> list[str]:
 
 def _matches(memory: MemoryItem, filters: Mapping[str, Any]) -> bool:
     return all(value is None or getattr(memory, name) == value for name, value in filters.items())
+
+
+# -- what a recall shows ----------------------------------------------------------------------------------------------
+
+
+class Selection(NamedTuple):
+    """Memories that are shown for a request, with the scores of all that were found, and the search behind them."""
+
+    hits: list[Hit]
+    standing: list[MemoryItem]
+    scores: Mapping[str, float]  # by the id of a hit or of a standing memory
+    found: SearchResult
+
+
+async def select(
+    search: Callable[[int], Awaitable[SearchResult]],
+    query: str,
+    standing: Sequence[MemoryItem],
+    *,
+    limit: int,
+    min_relevance_score: float | None = None,
+    are_read: bool = True,
+    said_here: Callable[[Hit | MemoryItem], bool] | None = None,
+) -> Selection:
+    """Choose the memories to show: the hits that may belong to the query, or all from a given score on, and standing
+    memories that may bear on it, by the score of a hit that states the same; without a relevant hit at most two in all.
+    `search` takes a limit and finds standing memories too. If they are not read (`are_read`), all of them are shown
+    beside the hits: the instructions, and the limits that come closest.
+
+    Weak hits that have ended, and those that were `said_here`, are left out. For small talk, only hits that have one of
+    its words are chosen."""
+    # Imported here so that a program that only searches loads nothing of writing.
+    from ..write.classify import is_small_talk
+
+    wanted = min(limit * (1 if said_here is None else OVERFETCH) + len(standing), MOST_FETCHED)
+    if not are_read and len(standing) > MAX_LIMITS:  # they are ranked by the hits
+        wanted = MOST_FETCHED
+    while True:
+        found = await search(wanted)
+        hits = [hit for hit in found.hits if (hit.relevant or not hit.outdated) and not (said_here and said_here(hit))]
+        if len(hits) >= limit or len(found.hits) < wanted or wanted >= MOST_FETCHED:
+            break
+        wanted = min(wanted * OVERFETCH, MOST_FETCHED)
+    hits = sharing_words(query, hits) if is_small_talk(query) else hits
+    scores = {hit.id: hit.relevance_score for hit in found.hits}
+    for memory in standing:
+        scores[memory.id] = max((hit.relevance_score for hit in found.hits if _share_source(hit, memory)), default=0.0)
+    if not are_read:
+        hits = [hit for hit in hits if hit.relevant or not any(_share_source(hit, one) for one in standing)]
+    hits = (close(hits) if min_relevance_score is None else hits)[:limit]
+    others = [one for one in standing if not any(_states(hit, one) for hit in hits)]
+    if not are_read:
+        return Selection(hits, _nearest(others, scores), scores, found)
+    bearing = sorted((one for one in others if scores[one.id] >= BEARING), key=lambda one: -scores[one.id])
+    most = limit if min_relevance_score is not None or (hits and hits[0].relevant) else min(limit, MAX_WEAK)
+    bearing = bearing[: min(MAX_BEARING, max(most - len(hits), most // 2))]
+    hits = hits[: most - len(bearing)]
+    # A weak hit that is a wish or limit itself stands among those, not among what may be unrelated.
+    weak = {hit.id for hit in hits if not hit.relevant}
+    chosen = [*(one for one in standing if one.id in weak), *bearing]
+    apart = {one.id for one in chosen}
+    return Selection([hit for hit in hits if hit.id not in apart], chosen, scores, found)
+
+
+def _states(hit: Hit, memory: MemoryItem) -> bool:
+    """Return True for the memory and for the message that it was made of."""
+    return hit.id == memory.id or (hit.memory_type == "message" and _share_source(hit, memory))
+
+
+def _share_source(hit: Hit, memory: MemoryItem) -> bool:
+    return not {hit.id, *hit.source_ids}.isdisjoint((memory.id, *memory.source_ids))
+
+
+def _nearest(standing: Sequence[MemoryItem], scores: Mapping[str, float]) -> list[MemoryItem]:
+    """Return the instructions, which hold for every answer, and the limits that come closest to the request."""
+    some = sorted(standing, key=lambda one: -scores[one.id])
+    instructions = [one for one in some if is_instruction(one)]
+    limits = [one for one in some if one not in instructions]
+    return [*instructions[:MAX_INSTRUCTIONS], *limits[:MAX_LIMITS]]
+
+
+def close(hits: Sequence[Hit]) -> list[Hit]:
+    """Return the relevant hits and those that may belong to them; without a relevant one, at most two that may help."""
+    some = [hit for hit in hits if hit.relevance_score >= WEAK]
+    return some if some and some[0].relevant else some[:MAX_WEAK]

@@ -9,7 +9,7 @@ from time import monotonic
 
 from .. import validation
 from ..engine import Engine
-from ..metrics import Metrics, Sample, Timing, prometheus, share
+from ..metrics import SHARES, Metrics, Sample, Timing, prometheus, share
 from ..models import MemoryItem, Observed, Recall, Stats, utc_now
 from ..scope import Filter
 from ..store.upkeep.engine_rows import EngineState
@@ -78,6 +78,7 @@ class Usage(Overview):
             index_coverage=share(held.coverage.with_keywords, held.coverage.memories),
             vector_coverage=share(held.coverage.embedded, held.coverage.memories),
             search=Timing.of(meter.spread("search_seconds")),
+            best_relevance=tuple(relevance.counts[: len(SHARES)]),
             add=Timing.of(meter.spread("add_seconds")),
             keyword_extraction=Timing.of(meter.spread("keyword_extraction_seconds")),
             llm=Timing.of(meter.spread("llm_seconds")),

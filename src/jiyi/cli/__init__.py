@@ -21,7 +21,8 @@ def main() -> None:
             return
     # Embedding one sentence is too little work to share: on a busy machine threads of BLAS only wait for each other.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    gc.set_threshold(200_000)  # a start allocates much and frees little: collecting costs a tenth of it
+    # A start allocates much and frees little: with usual collecting `jiyi search` takes a fifth more (`bench.cold`).
+    gc.set_threshold(200_000)
     atexit.register(gc.freeze)  # so that the interpreter does not search everything for garbage when it ends
     from .app import app_for
 

@@ -119,8 +119,28 @@ INSTEAD = {
 }
 
 
+UsageError: Any = typer.BadParameter.__mro__[1]  # of the parser; Typer exports only its subclass
+
+
 class Commands(TyperGroup):
-    """Prints an error of Jiyi as one line on stderr. Any other exception is a bug and keeps its traceback."""
+    """Prints an error of Jiyi, or of the parser, as one line on stderr. Any other exception is a bug and keeps its
+    traceback."""
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        command = super().get_command(ctx, cmd_name)
+        if command is not None:
+            _without_types(command, ctx)
+        return command
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        _without_types(self, ctx)
+        super().format_help(ctx, formatter)
+
+    def make_context(self, *args: Any, **more: Any) -> Any:
+        try:
+            return super().make_context(*args, **more)
+        except UsageError as error:
+            raise _usage_problem(error) from error
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         if args[0] in INSTEAD and self.get_command(ctx, args[0]) is None:
@@ -132,10 +152,35 @@ class Commands(TyperGroup):
         try:
             with own_program():
                 return super().invoke(ctx)
+        except UsageError as error:
+            raise _usage_problem(error) from error
         except JiyiError as error:
             typer.secho(f"error: {plain(' '.join(str(error).split()))}", err=True, fg="red")
             code = next((code for kind, code in EXIT_CODES.items() if isinstance(error, kind)), OTHER_ERROR)
             raise typer.Exit(code) from error
+
+
+def _usage_problem(error: Any) -> Exception:
+    """Print an error of the parser in the style of the others, and return the end of the program."""
+    if type(error).__name__ == "NoArgsIsHelpError":  # it prints the help
+        return error  # type: ignore[no-any-return]
+    message, param = error.format_message(), getattr(error, "param", None)
+    if param is not None:
+        name = param.metavar or param.name if param.param_type_name == "argument" else param.opts[0]
+        message = f"{name}: {error.message or 'is missing'}"
+    path = error.ctx.command_path if error.ctx else "jiyi"
+    said = plain(" ".join(message.split())).rstrip(".")
+    typer.secho(f"error: {said} ({path} --help shows examples)", err=True, fg="red")
+    return typer.Exit(error.exit_code)
+
+
+def _without_types(command: Any, ctx: Any) -> None:
+    """Leave out "<bool>" and "<str>" in the help, which say nothing beside the names of flags and arguments."""
+    for param in (*command.params, command.get_help_option(ctx)):
+        if param is not None and (param.param_type_name == "argument" or param.is_flag):
+            param.display_type_rich = lambda ctx: ""
+    for inner in getattr(command, "commands", {}).values():
+        _without_types(inner, ctx)
 
 
 app = typer.Typer(

@@ -29,9 +29,8 @@ from ..folder_trust import SettingsFile, listed
 from ..ids import new_id
 from ..llm import resolve as resolve_llm
 from ..memory import Memory
-from ..read.rerank import RerankCandidate
-from ..read.rerank import problem as reranker_problem
-from ..read.rerank import resolve as resolve_reranker
+from ..reader import Passage, unused_because
+from ..reader import resolve as resolve_reader
 from ..settings import EngineSettings, Settings, load_settings_anywhere, settings_files
 from ..settings_files import SHARED_VARIABLES
 from ..store.repositories.key_rows import SELF_TEST_FAILED, SELF_TEST_PASSED
@@ -82,7 +81,7 @@ async def examine(where: str | None) -> list[Check]:
         _settings(problem),
         *_environment(),
         *embedding,
-        await _reranker(settings),
+        await _reader(settings),
         model,
         *(await _cache(settings)),
         *(await _store(where, unchanged, embedder, tested)),
@@ -177,14 +176,14 @@ async def _embedder(settings: Settings) -> tuple[Embedder | None, list[Check]]:
     return embedder, [Check(State.WORKS, "embedder", finding)]
 
 
-async def _reranker(settings: Settings) -> Check:
-    """Read one sentence. Without a reranker everything works, so none is never a fault."""
-    reranker = resolve_reranker(settings, None)
-    if reranker is None:
-        return Check(State.WORKS, "reranker", reranker_problem(settings, None) or "")
+async def _reader(settings: Settings) -> Check:
+    """Read two sentences. Without the reader everything works, so none is never a fault."""
+    reader = resolve_reader(settings, None)
+    if reader is None:
+        return Check(State.WORKS, "reader", unused_because(settings))
     start = time.perf_counter()
-    await asyncio.to_thread(reranker.logits, "where does she live?", [RerankCandidate("Mei", "我住在柏林")])
-    return Check(State.WORKS, "reranker", f"{reranker.id}; {time.perf_counter() - start:.1f} s to load")
+    await asyncio.to_thread(reader.answers, "where does she live?", [Passage("我住在柏林"), Passage("In Berlin")])
+    return Check(State.WORKS, "reader", f"{reader.id}; {time.perf_counter() - start:.1f} s to load")
 
 
 async def _cache(settings: Settings) -> list[Check]:

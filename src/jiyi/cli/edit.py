@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ..models import Deletion, MemoryItem, Relation, RelationType
 
 FORMATS = ("text", "json", "jsonl")
+LEAST_CHINESE = 2 * 3  # width that three Chinese characters add: most words have fewer
 
 
 @general()
@@ -35,6 +36,7 @@ def add(
     trust: opt.Trust = 1.0,
     user_names: opt.UserNames = None,
     idempotency_key: opt.IdempotencyKey = None,
+    on_conflict: opt.OnConflict = "error",
     session_id: opt.Session = None,
     agent_id: opt.Agent = None,
     group_id: opt.Group = None,
@@ -46,20 +48,33 @@ def add(
     $ jiyi add "我吃素，对花生过敏" --type preference --tag 饮食
     $ jiyi add "I moved to Berlin in May" --importance 0.8
     $ jiyi add --file chat.jsonl --session trip
-    $ git log -1 --format=%s | jiyi add - --tag work
+    $ jiyi add "I moved to Berlin" "I work at a bakery"
+    $ git log -1 --format=%s | jiyi add --tag work
 
-    A message is an object such as {"role": "user", "content": "…"}; a
-    candidate is {"type": "fact", "text": "…"}. Known statements are not
-    stored twice.
+    Without TEXT it reads stdin, a statement per line. A message is an object
+    such as {"role": "user", "content": "…"}; a candidate is {"type": "fact",
+    "text": "…"}. Known statements are not stored twice. Without --type a
+    statement has the type that its words would have in a conversation.
     """
     fields: dict[str, Any] = dict(locals())  # the other arguments are those of `Memory.add`
     what = _read_input(fields.pop("text"), fields.pop("file"), fields.pop("format_"))
+    if memory_type is None:
+        what = _with_types(what)
     fields["metadata"] = opt.parse_object("--metadata", metadata)
     from .render import receipt_list
 
     receipt = call(lambda memory, user_id: memory.add(what, user_id=user_id, **fields), create=True)
-    warn(receipt.problems)
+    warn(problem.replace("what[", "input[") for problem in receipt.problems)
     show(receipt, receipt_list)
+
+
+def _with_types(what: Any) -> Any:
+    """Return statements as candidates of the types that their words have in a conversation."""
+    from ..write.extract import statement_type
+
+    if not isinstance(what, list):
+        return what
+    return [{"content": one, "memory_type": statement_type(one)} if isinstance(one, str) else one for one in what]
 
 
 def _read_input(words: list[str] | None, file: Path | None, form: str | None) -> Any:
@@ -73,14 +88,31 @@ def _read_input(words: list[str] | None, file: Path | None, form: str | None) ->
     if words:
         if form is not None:
             raise InvalidInput("--format", "is for --file and stdin")
-        text = " ".join(words)
-        if not text.strip():
-            raise InvalidInput("TEXT", "is empty")
-        return text
+        return _statements(words)
     if file is None:
-        raise InvalidInput("TEXT", "is missing: give a text, - for stdin, or --file")
+        piped = b"" if sys.stdin.isatty() else sys.stdin.buffer.read()
+        if not piped.strip():
+            raise InvalidInput("TEXT", "is missing: give a text, --file, or pipe it into stdin")
+        return _parse(piped, form or "text", "stdin")
     by_name = {".json": "json", ".jsonl": "jsonl", ".ndjson": "jsonl"}.get(file.suffix.lower(), "text")
     return _parse(opt.read_file("--file", file), form or by_name, str(file))
+
+
+def _statements(words: list[str]) -> list[str]:
+    """Return the statements in the arguments: each of them, or all together if they are single words."""
+    if not all(word.strip() for word in words):
+        raise InvalidInput("TEXT", "is empty")
+    phrases = sum(map(_is_phrase, words))
+    if len(words) > 1 and 0 < phrases < len(words):
+        raise InvalidInput("TEXT", "is it one statement or several? Put quotes around each whole statement")
+    return words if phrases else [" ".join(words)]
+
+
+def _is_phrase(text: str) -> bool:
+    """Return True for more than one word: with a space, or some Chinese characters."""
+    from ..languages.words import width
+
+    return len(text.split()) > 1 or width(text) - len(text) >= LEAST_CHINESE
 
 
 def _parse(data: bytes, form: str, name: str) -> Any:
@@ -163,7 +195,7 @@ def restore(
     """
     if (backup is None) == (memory_id is None):
         raise InvalidInput("ID", "name one memory, or a backup with --from")
-    from .render import backup_line, memory_card
+    from .render import memory_card, restored_line
 
     if backup is not None:
         from asyncio import run
@@ -172,7 +204,7 @@ def restore(
 
         with progress("checking") as advance:
             done = run(restore_backup(backup, options().store, force=force, progress=advance))
-        show(done, backup_line)
+        show(done, restored_line)
         return
     fields: dict[str, Any] = {"to_version": to_version, "actor": actor, "reason": reason}
     show(call(lambda memory, user_id: memory.restore(memory_id or "", user_id=user_id, **fields)), memory_card)

@@ -39,8 +39,8 @@ def context(
     $ jiyi context 帮我写周报 --user 林梅
     $ jiyi context --hook
 
-    It has the best memories, weak ones marked, and the user's standing wishes
-    and limits; what the session said itself is left out. It asks the server on
+    It has the best memories, weak ones marked, and wishes and limits that
+    may bear on the words; what the session said itself is left out. It asks the server on
     this machine if one is running (`jiyi serve`), otherwise the store.
     """
     given = _hook_input() if hook else None

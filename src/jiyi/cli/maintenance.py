@@ -31,7 +31,9 @@ from .session import (
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
+    from ..engines.verify import EngineReport
     from ..keep.maintain import MaintenanceReport
+    from ..keep.verify import VerifyReport
     from ..store.schema.migrate import SchemaPlan
 
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the plan, and change nothing.")]
@@ -213,15 +215,13 @@ def verify(repair: Repair = False, vectors: Deep = False, engines: InEngines = F
     Exit code 1 if errors were found and not repaired. The store stays usable
     meanwhile.
     """
-    from .render import engine_report, verification
-
     if engines:
         with progress("verifying") as advance:
             reports = call(
                 lambda memory, _: memory.maintenance.verify_engines(full=full, repair=repair, progress=advance),
                 reads=not repair,
             )
-        show(list(reports), lambda some: "\n".join(map(engine_report, some)))
+        show(list(reports), lambda some: "\n".join(map(_engine_report, some)))
         raise typer.Exit(0 if all(report.sound for report in reports) else 1)
     with progress("verifying") as advance:
         found = call(
@@ -230,7 +230,7 @@ def verify(repair: Repair = False, vectors: Deep = False, engines: InEngines = F
             ),
             reads=not repair,
         )
-    show(found, verification)
+    show(found, _verification)
     raise typer.Exit(0 if found.sound else 1)
 
 
@@ -246,11 +246,9 @@ def rebuild(engine: EngineName) -> None:
     place; searches and writes go on. If it is interrupted, run it again: it
     continues where it was.
     """
-    from .render import engine_report
-
     with progress("loading") as advance:
         done = call(lambda memory, _: memory.maintenance.rebuild(engine, progress=advance))
-    show(done, engine_report)
+    show(done, _engine_report)
     raise typer.Exit(0 if done.sound else 1)
 
 
@@ -289,16 +287,15 @@ def migrate(to: Revision = None, check: Check = False, yes: opt.Yes = False) -> 
 
     from ..settings import load_settings
     from ..transfer.schema_change import migrate_schema, plan_schema
-    from .render import schema_plan
 
     settings, where = load_settings(), options().store
     need_store(where or settings.url)
     plan = run(plan_schema(where, to, settings))
     if plan.is_done or check:
-        show(_plan_values(plan, done=plan.is_done), lambda _: schema_plan(plan))
+        show(_plan_values(plan, done=plan.is_done), lambda _: _schema_plan(plan))
         raise typer.Exit(0 if plan.is_done else 1)
     if plan.lost and not yes:
-        typer.echo(plain(schema_plan(plan)), err=True)
+        typer.echo(plain(_schema_plan(plan)), err=True)
         if not sys.stdin.isatty():
             raise InvalidInput("--yes", "is needed without a terminal, because something is lost; nothing was done")
         if ask("Migrate? [y/N] ").strip().lower() not in ("y", "yes", "是"):
@@ -319,3 +316,47 @@ def _plan_values(plan: SchemaPlan, *, done: bool) -> dict[str, Any]:
         "lost": plan.lost,
         "done": done,
     }
+
+
+def _verification(found: VerifyReport) -> str:
+    covered = found.coverage
+    active = covered.memories or 1
+    lines = [
+        f"{counted(found.memories, 'memory', 'memories')} checked",
+        f"{covered.embedded / active:.1%} of active ones have vectors, {covered.with_keywords / active:.1%} keywords",
+        *(
+            f"{kind}: {number:,} wrong, {found.repaired.get(kind, 0):,} repaired"
+            for kind, number in found.drift.items()
+        ),
+        *(f"  {plain(example)}" for example in found.examples),
+    ]
+    if not found.drift:
+        lines.append("no errors")
+    elif not found.sound:
+        lines.append("to repair them: jiyi verify --repair")
+    return "\n".join(lines)
+
+
+def _engine_report(found: EngineReport) -> str:
+    counts = f"{found.missing:,} missing, {found.extra:,} extra, {found.different:,} different"
+    notes = [
+        f"; {found.hashed:,} compared whole",
+        f"; {found.repaired:,} repaired" if found.repaired else "",
+        f"; {counted(found.foreign, 'document', 'documents')} of other programs" if found.foreign else "",
+        f"; {counted(found.behind, 'user', 'users')} behind" if found.behind else "",
+    ]
+    lines = [f"{found.engine}: {counted(found.documents, 'document', 'documents')}, {counts}{''.join(notes)}"]
+    lines += [f"  {plain(example)}" for example in found.examples]
+    if not found.sound:
+        lines.append("to repair them: jiyi verify --engines --repair")
+    return "\n".join(lines)
+
+
+def _schema_plan(plan: SchemaPlan) -> str:
+    """Describe the migrations to come, and what they cannot keep."""
+    if plan.is_done:
+        return plain(f"{plan.store}: schema {plan.target}, nothing to do")
+    way = "down" if plan.goes_down else "up"
+    lines = [f"{plan.store}: schema {plan.found or 'none'} → {plan.target}"]
+    lines += [f"  {step.revision} {way}: {step.what}" for step in plan.steps]
+    return plain("\n".join([*lines, *(f"  lost: {loss}" for loss in plan.lost)]))

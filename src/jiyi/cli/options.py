@@ -82,6 +82,7 @@ Hits = Annotated[int, _option("--limit", "-n", metavar="N", help="At most this m
 PageSize = Annotated[int, _option("--limit", "-n", metavar="N", help="Memories on a page.")]
 Cursor = Annotated[str | None, _option("--cursor", metavar="CURSOR", help="Cursor of the next page.")]
 Explain = Annotated[bool, _option("--explain", "-x", help="Explain every score.")]
+InFull = Annotated[bool, _option("--all", help="With --explain: whatever was weighed, not the main points only.")]
 MinScore = Annotated[float, _option("--min-score", metavar="0..1", help="Minimum score.")]
 MIN_TRUST = "Minimum trust."
 MinTrust = Annotated[float | None, _option("--min-trust", metavar="0..1", help=MIN_TRUST)]
@@ -106,7 +107,7 @@ AskedAt = Annotated[datetime | None, _time("--asked-at", "The time that counts a
 Status = Annotated[str, _option("--status", metavar="STATUS", help="active or archived.")]
 
 Text = Annotated[
-    list[str] | None, typer.Argument(metavar="TEXT", help="A statement; - reads stdin.", show_default=False)
+    list[str] | None, typer.Argument(metavar="TEXT", help="A statement, or several in quotes.", show_default=False)
 ]
 FILE = "Messages or candidates (.json, .jsonl), or text with a statement per line."
 File = Annotated[Path | None, _option("--file", "-f", metavar="FILE", help=FILE)]
@@ -123,6 +124,8 @@ OccurredAt = Annotated[datetime | None, _time("--occurred-at", "When it happened
 ExpiresAt = Annotated[datetime | None, _time("--expires-at", "When it expires")]
 IDEMPOTENCY_KEY = "Repeating a call with the same key returns the first receipt."
 IdempotencyKey = Annotated[str | None, _option("--idempotency-key", metavar="KEY", help=IDEMPOTENCY_KEY)]
+ON_CONFLICT = "If a candidate's memory_key is taken: error, skip or update."
+OnConflict = Annotated[str, _option("--on-conflict", metavar="WHAT", help=ON_CONFLICT)]
 Content = Annotated[str | None, _option("--content", metavar="TEXT", help="The new text.")]
 Summary = Annotated[str | None, _option("--summary", metavar="TEXT", help="The new summary.")]
 AT_VERSION = "Change it only if it is at this version."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime, timedelta, tzinfo
 from typing import TYPE_CHECKING
@@ -29,14 +30,12 @@ from ..models import (
     Stats,
     utc_now,
 )
+from ..models.shown_dates import with_dates
 from .session import counted, plain
 
 if TYPE_CHECKING:
-    from ..engines.verify import EngineReport
     from ..keep.compress import Bundle, CompressPlan, CompressReport
     from ..keep.undo import UndoPlan, UndoReport, UndoStep
-    from ..keep.verify import VerifyReport
-    from ..store.schema.migrate import SchemaPlan
     from ..transfer.backup import BackupReport
 
 BAR = 20
@@ -49,6 +48,10 @@ def when(at: datetime | None, zone: tzinfo | None = None) -> str:
 
 def day(at: datetime, zone: tzinfo | None = None) -> str:
     return when(at, zone)[:10]
+
+
+def _summary(memory: MemoryItem) -> str:
+    return with_dates(memory.summary, memory.data)
 
 
 def memory_text(summary: str, *small: str) -> Text:
@@ -86,7 +89,7 @@ def hits_table(found: SearchResult) -> Table:
         text = memory_text(hit.summary, hit.id)
         table.add_row(score_text(hit.relevance_score), plain(hit.memory_type), day(hit.occurred_at), text)
     if found.total_found > len(found.hits):
-        table.caption = f"{len(found.hits)} of {found.total_found} that matched"
+        table.caption = f"the best {len(found.hits)} of {found.total_found:,} hits; for more: --limit"
         table.caption_justify = "left"
     return table
 
@@ -95,7 +98,7 @@ def memories_table(page: Page) -> Table:
     table = columns("type", "when", "memory")
     for memory in page.items:
         tags = " ".join(f"#{tag}" for tag in memory.tags)
-        text = memory_text(memory.summary, memory.id, tags)
+        text = memory_text(_summary(memory), memory.id, tags)
         table.add_row(plain(memory.memory_type), day(memory.occurred_at), text)
     return table
 
@@ -107,10 +110,10 @@ def receipt_list(receipt: Receipt) -> Group:
     for memory in receipt.memories:
         new = receipt.created > 0 and memory.created_at == newest
         mark = Text("+ new", style="green") if new else Text("= known", style="dim")
-        table.add_row(mark, plain(memory.memory_type), memory_text(memory.summary, memory.id))
+        table.add_row(mark, plain(memory.memory_type), memory_text(_summary(memory), memory.id))
     for memory in receipt.ended:
         table.add_row(
-            Text("- ended", style="yellow"), plain(memory.memory_type), memory_text(memory.summary, memory.id)
+            Text("- ended", style="yellow"), plain(memory.memory_type), memory_text(_summary(memory), memory.id)
         )
     known = len(receipt.memories) - receipt.created
     numbers = {"new": receipt.created, "known already": known, "ended": len(receipt.ended)}
@@ -132,12 +135,22 @@ def job_card(job: Job) -> Table:
     return pairs({name: value for name, value in rows.items() if value})
 
 
+REMOVED = {  # what a deletion counts, in words where its name with or without an s is none
+    "unit_messages": ("message in a unit", "messages in units"),
+    "job_memories": ("memory of a job", "memories of jobs"),
+    "llm_usage": ("count of model usage", "counts of model usage"),
+    "packed_indexes": ("packed index", "packed indexes"),
+    "engine_users": ("position in an engine", "positions in engines"),
+    "file_entries": ("line of a file", "lines of files"),
+}
+
+
 def deletion_line(gone: Deletion, again: Sequence[MemoryItem] = ()) -> str:
     """Describe a deletion; `again` are the memories that hold again because their successor is gone."""
     memories = counted(gone.memories, "memory", "memories")
     lines = [f"deleted {memories} and {counted(gone.messages, 'message', 'messages')}"]
     rest = [
-        counted(number, kind.removesuffix("s"), kind)
+        counted(number, *REMOVED.get(kind, (kind.removesuffix("s"), kind)))
         for kind, number in gone.removed.items()
         if kind not in ("memories", "messages")
     ]
@@ -146,85 +159,63 @@ def deletion_line(gone: Deletion, again: Sequence[MemoryItem] = ()) -> str:
     for what, ids in (("derived", gone.derived), ("rewritten", gone.rewritten)):
         if ids:
             lines.append(f"{what}: {', '.join(ids)}")
-    lines += [f"holds again: {plain(memory.summary)} ({memory.id})" for memory in again]
-    return "\n".join(lines)
-
-
-def verification(found: VerifyReport) -> str:
-    covered = found.coverage
-    active = covered.memories or 1
-    lines = [
-        f"{counted(found.memories, 'memory', 'memories')} checked",
-        f"{covered.embedded / active:.1%} of active ones have vectors, {covered.with_keywords / active:.1%} keywords",
-        *(
-            f"{kind}: {number:,} wrong, {found.repaired.get(kind, 0):,} repaired"
-            for kind, number in found.drift.items()
-        ),
-        *(f"  {plain(example)}" for example in found.examples),
-    ]
-    if not found.drift:
-        lines.append("no errors")
-    elif not found.sound:
-        lines.append("to repair them: jiyi verify --repair")
-    return "\n".join(lines)
-
-
-def engine_report(found: EngineReport) -> str:
-    counts = f"{found.missing:,} missing, {found.extra:,} extra, {found.different:,} different"
-    notes = [
-        f"; {found.hashed:,} compared whole",
-        f"; {found.repaired:,} repaired" if found.repaired else "",
-        f"; {counted(found.foreign, 'document', 'documents')} of other programs" if found.foreign else "",
-        f"; {counted(found.behind, 'user', 'users')} behind" if found.behind else "",
-    ]
-    lines = [f"{found.engine}: {counted(found.documents, 'document', 'documents')}, {counts}{''.join(notes)}"]
-    lines += [f"  {plain(example)}" for example in found.examples]
-    if not found.sound:
-        lines.append("to repair them: jiyi verify --engines --repair")
+    lines += [f"holds again: {plain(_summary(memory))} ({memory.id})" for memory in again]
     return "\n".join(lines)
 
 
 def backup_line(done: BackupReport) -> str:
+    return f"backed up {done.store} to {_backup(done)}"
+
+
+def restored_line(done: BackupReport) -> str:
+    return f"{done.store} now holds what is in {_backup(done)}"
+
+
+def _backup(done: BackupReport) -> str:
     held = f"{counted(done.memories, 'memory', 'memories')} of {counted(done.users, 'user', 'users')}"
-    return f"{done.path} ({done.size_bytes / 1e6:,.1f} MB) and {done.store} are equal: {held}"
+    return f"{done.path}: {held}, {done.size_bytes / 1e6:,.1f} MB"
 
 
-def explanations(found: SearchResult) -> Group:
-    return Group(*(_explained_hit(place, hit) for place, hit in enumerate(found.hits, 1)))
+def explanations(found: SearchResult, *, in_full: bool = False) -> Group:
+    return Group(*(_explained_hit(place, hit, in_full=in_full) for place, hit in enumerate(found.hits, 1)))
 
 
-def _explained_hit(place: int, hit: Hit) -> RenderableType:
+def _explained_hit(place: int, hit: Hit, *, in_full: bool) -> RenderableType:
     title = Text.assemble(
         score_text(hit.relevance_score),
         f"  {plain(hit.summary)}\n",
         (f"{hit.id} · {plain(hit.memory_type)} · {day(hit.occurred_at)}", "dim"),
     )
-    whole = Group(title, explanation(hit.explanation)) if hit.explanation else title
+    whole = Group(title, explanation(hit.explanation, in_full=in_full)) if hit.explanation else title
     return Padding(pairs({f"{place}.": whole}), (0, 0, 1, 0), expand=False)
 
 
-def explanation(why: Explanation) -> Group:
-    """Show the sum that selects candidates, then the evidence of the relevance model, or the factors of a formula."""
+MOST_LINES = 7  # of an explanation, beside its score
+
+
+def explanation(why: Explanation, *, in_full: bool = False) -> Group:
+    """Show what makes up a score: the inputs that count most, or the parts and factors of a formula. `in_full`: also
+    the sum that selects candidates, and every input."""
     grid = Table(box=None, show_header=False, pad_edge=False, padding=(0, 1))
     for justify in ("left", "left", "right", "right"):
         grid.add_column(no_wrap=True, justify=justify)
-    for part in why.parts:
-        if part.contribution:
-            weighted = f"{part.value:.2f} × {part.weight:+.2f} ="
-            grid.add_row(part.name, _bar(part, "cyan"), weighted, f"{part.contribution:+.3f}")
-    grid.add_row("", "", "sum", f"{sum(part.contribution for part in why.parts):+.3f}", style="dim")
-    for part in why.evidence:
-        if part.contribution:
-            grid.add_row(part.name, "", f"{part.value:.2f} →", f"{part.contribution:+.3f}")
+    parts = [part for part in why.parts if part.contribution] if in_full or not why.evidence else []
+    for part in parts:
+        weighted = f"{part.value:.2f} × {part.weight:+.2f} ="
+        grid.add_row(part.name, _bar(part, "cyan"), weighted, f"{part.contribution:+.3f}")
+    if parts:
+        grid.add_row("", "", "sum", f"{sum(part.contribution for part in parts):+.3f}", style="dim")
+    felt = [part for part in why.evidence if part.contribution]
+    for part in felt if in_full else felt[:MOST_LINES]:
+        grid.add_row(part.name, "", f"{part.value:.2f} →", f"{part.contribution:+.3f}")
     for factor in why.factors:
         grid.add_row(factor.name, _bar(factor, "magenta"), "×", f"{factor.contribution:.3f}")
     grid.add_row("", "", "score", f"{why.score:.3f}", style="bold")
-    shared = f"words in common: {' · '.join(why.matched_terms)}"
-    by_words = any(
-        part.value for part in (*why.parts, *why.evidence) if part.name in ("keyword", "text", "coverage", "bm25")
-    )
-    alone = "found by synonyms" if by_words else "found by meaning alone"
-    words = shared if why.matched_terms else f"no word in common: {alone}"
+    if why.matched_terms:
+        words = f"words in common: {' · '.join(why.matched_terms)}"
+    else:
+        by_words = any(part.value for part in why.parts if part.name in ("keyword", "text"))
+        words = f"no word in common: {'found by synonyms' if by_words else 'found by meaning alone'}"
     return Group(grid, Text(plain(words), style="dim"))
 
 
@@ -235,7 +226,7 @@ def _bar(part: ScorePart, colour: str) -> Text:
 
 def memory_card(memory: MemoryItem) -> Group:
     grid = pairs({name: value for name, value in _fields(memory).items() if value})
-    return Group(Padding(Text(plain(memory.content)), (0, 0, 1, 0)), grid)
+    return Group(Padding(Text(plain(memory.dated_text)), (0, 0, 1, 0)), grid)
 
 
 def _expires(memory: MemoryItem) -> str:
@@ -313,7 +304,7 @@ def stats_table(held: Stats, user: str | None) -> Table:
         "users" if user is None else "user": str(held.users) if user is None else user,
         "memories": f"{held.memories:,}",
         "embedder": held.embedder,
-        "reranker": held.reranker or "none",
+        "reader": held.reader or "none",
         "keywords": f"{covered.with_keywords:,} of {counted(covered.memories, 'memory', 'memories')}",
         "vectors": f"{covered.embedded:,} of {counted(covered.memories, 'memory', 'memories')}",
     }
@@ -354,7 +345,28 @@ def metrics_plot(measured: Metrics) -> Table:
     days = _days(measured)
     if sum(days):
         grid.add_row("added", Text.assemble((spark(days), "cyan"), f"   {sum(days):,} in {len(days)} days"))
+    weeks = _weeks(measured)
+    for at, (monday, number) in enumerate(weeks.items()):
+        line = Text.assemble((f"{number:>9,} ", ""), (f"{bar(number, max(weeks.values())):<{WIDTH}} ", "cyan"))
+        grid.add_row("by week" if at == 0 else "", line.append(f"from {monday.isoformat()}"))
+    if measured.relevance is not None:
+        spread = Text.assemble("0 ", (spark(measured.best_relevance), "cyan"), " 1")
+        searches = counted(sum(measured.best_relevance), "search", "searches")
+        grid.add_row("relevance", spread.append(f"   {measured.relevance:.2f} on average, best hits of {searches}"))
     return grid
+
+
+def _weeks(measured: Metrics) -> dict[date, int]:
+    """Return the number of added memories by the Monday of their week; the first week may lack days."""
+    found: Counter[date] = Counter()
+    for written, number in measured.added_by_day.items():
+        day = date.fromisoformat(written)
+        found[day - timedelta(days=day.weekday())] += number
+    if not found:
+        return {}
+    first, last = min(found), max(found)
+    mondays = [first + timedelta(days=at) for at in range(0, (last - first).days + 1, 7)]
+    return {monday: found[monday] for monday in mondays}
 
 
 def _days(measured: Metrics) -> list[int]:
@@ -416,13 +428,3 @@ def _steps(steps: Sequence[UndoStep]) -> Table:
             said.append(f"\n→ {plain(told)}")
         grid.add_row(Text(MARKS[step.does], COLOURS[step.does]), said)
     return grid
-
-
-def schema_plan(plan: SchemaPlan) -> str:
-    """Describe the migrations to come, and what they cannot keep."""
-    if plan.is_done:
-        return plain(f"{plan.store}: schema {plan.target}, nothing to do")
-    way = "down" if plan.goes_down else "up"
-    lines = [f"{plan.store}: schema {plan.found or 'none'} → {plan.target}"]
-    lines += [f"  {step.revision} {way}: {step.what}" for step in plan.steps]
-    return plain("\n".join([*lines, *(f"  lost: {loss}" for loss in plan.lost)]))

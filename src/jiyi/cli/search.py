@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -22,6 +23,7 @@ def search(
     search_mode: opt.Mode = None,
     limit: opt.Hits = 5,
     explain: opt.Explain = False,
+    in_full: opt.InFull = False,
     min_relevance_score: opt.MinScore = 0.0,
     min_trust: opt.MinTrust = None,
     metadata: opt.Conditions = None,
@@ -46,7 +48,8 @@ def search(
     $ jiyi search 出差 --type task --since 2025-05-01 --until 2025-06-01
     $ jiyi search "where does Mei live" --as-of 2023-01-01
     """
-    arguments = _filters(dict(locals()))
+    arguments = _filters({name: value for name, value in locals().items() if name != "in_full"})
+    arguments["explain"] = explain or in_full
     from .render import explanations, hits_table
 
     async def run(memory: Memory, user_id: str) -> tuple[SearchResult, str]:
@@ -58,7 +61,7 @@ def search(
     if nothing:
         typer.echo(plain(nothing), err=True)
     if options().as_json or not nothing:
-        show(found, explanations if explain else hits_table)
+        show(found, partial(explanations, in_full=in_full) if arguments["explain"] else hits_table)
 
 
 def _filters(given: dict[str, Any]) -> dict[str, Any]:
@@ -180,6 +183,9 @@ def stats() -> None:
     Examples:
     $ jiyi stats
     $ jiyi stats --user 林梅 --json
+
+    Of a server (--store http://…) it also shows how relevant the best hits
+    were since it started.
     """
     from rich.console import Group
 
@@ -189,6 +195,6 @@ def stats() -> None:
         return await memory.stats(user_id), await memory.usage.metrics(user_id)
 
     held, measured = call(both, reads=True)
-    more = {"archived", "by_importance", "average_importance", "added_by_day"}
+    more = {"archived", "by_importance", "average_importance", "added_by_day", "relevance", "best_relevance"}
     figures = {**held.model_dump(mode="json"), **measured.model_dump(mode="json", include=more)}
     show(figures, lambda _: Group(stats_table(held, options().user), metrics_plot(measured)))

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import inspect
 import json
+import re
 import sys
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -14,8 +15,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar
 
 import typer
+from typer.models import ArgumentInfo, OptionInfo
 
-from ..errors import NotFound
+from ..errors import InvalidInput, MemoryKeyTaken, NotFound
 from . import plain_text
 
 if TYPE_CHECKING:
@@ -53,6 +55,11 @@ STORE = GeneralOption("store", Store, None)
 JSON = GeneralOption("as_json", Json, False)
 
 
+# A server that is away: seconds until a command says so, which are 10 and 10 in a program.
+RETRY_S = 0.5
+CONNECT_S = 2.0
+
+
 @dataclass(frozen=True, slots=True)
 class Run:
     """The general options of the running command."""
@@ -79,7 +86,10 @@ def general(*added: GeneralOption) -> Callable[[Command], Command]:
         def run(**given: Any) -> None:
             values = {option.name: given.pop(option.name) for option in added}
             _running.set(Run(**values, all_users=ALL_USERS in added))
-            command(**given)
+            try:
+                command(**given)
+            except (InvalidInput, MemoryKeyTaken) as error:
+                raise with_option_names(error, run.__signature__.parameters) from error  # type: ignore[attr-defined]
 
         signature = inspect.signature(command, eval_str=True)
         more = [
@@ -92,6 +102,50 @@ def general(*added: GeneralOption) -> Callable[[Command], Command]:
         return run
 
     return decorate
+
+
+OTHER_NAMES = {  # of arguments of the engine that a command has under another name, or in two options
+    "overwrite": "--force",
+    "user_id": "--user",
+    "where": "--store",
+    "what": "input",
+    "time_range": "--since and --until",
+}
+_MENTIONED = re.compile(
+    r"`(?P<quoted>\w+)`|\b(?P<name>[a-z]+(?:_[a-z]+)*)=(?P<value>'\w+'|True)|\b[a-z]+(?:_[a-z]+)+\b"
+)
+
+
+def with_option_names(
+    error: InvalidInput | MemoryKeyTaken, parameters: Mapping[str, inspect.Parameter]
+) -> InvalidInput | MemoryKeyTaken:
+    """Return the error with the options of the command in place of the arguments of the engine: `--force` for
+    `overwrite=True`."""
+    names = {name: option for name, one in parameters.items() if (option := _option_name(name, one))}
+    names = {**OTHER_NAMES, **names}
+
+    def mentioned(found: re.Match[str]) -> str:
+        name = found["quoted"] or found["name"] or found[0]
+        if name not in names:
+            return found[0]
+        value = (found["value"] or "").strip("'")
+        return names[name] if value in ("", "True") else f"{names[name]} {value}"
+
+    if isinstance(error, MemoryKeyTaken):
+        return MemoryKeyTaken(_MENTIONED.sub(mentioned, str(error)), memory_keys=error.memory_keys)
+    name, rest = re.fullmatch(r"(\w*)(.*)", error.argument, re.DOTALL).groups()  # type: ignore[union-attr]
+    return InvalidInput(names.get(name, name) + rest, _MENTIONED.sub(mentioned, error.problem))
+
+
+def _option_name(name: str, parameter: inspect.Parameter) -> str | None:
+    """Return the name of a parameter on the command line: of an option the first, of an argument that in the help."""
+    [info] = getattr(parameter.annotation, "__metadata__", (None,))
+    if isinstance(info, ArgumentInfo):
+        return str(info.metavar)
+    if not isinstance(info, OptionInfo):
+        return None
+    names = [one for one in (info.default, *(info.param_decls or ())) if isinstance(one, str) and one.startswith("-")]
+    return names[0] if names else None  # Typer takes the first of `Option("--limit", "-n")` for a default at first
 
 
 def call(
@@ -121,8 +175,11 @@ def call(
     if who is None and not given.all_users:
         who = settings.user
 
+    where = given.store or settings.url
     if not create:
-        need_store(given.store or settings.url)
+        need_store(where)
+    if str(where or "").lower().startswith(("http://", "https://")):
+        settings = _not_waiting(settings)
     if reads:
         settings = settings.model_copy(update={"auto_migrate": False})
 
@@ -132,6 +189,14 @@ def call(
 
     with Runner(loop_factory=loop_factory) as runner:
         return runner.run(work())
+
+
+def _not_waiting(settings: Settings) -> Settings:
+    """Do not wait long for a server that is away, unless the settings say how long: a person sits there."""
+    client = settings.client
+    patience = {"retry_timeout_s": RETRY_S, "connect_timeout_s": CONNECT_S}
+    patience = {name: value for name, value in patience.items() if name not in client.model_fields_set}
+    return settings.model_copy(update={"client": client.model_copy(update=patience)})
 
 
 def settings_for_agent() -> Settings:

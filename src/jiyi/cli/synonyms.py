@@ -1,4 +1,4 @@
-"""Commands about synonyms: synonyms import, list, remove."""
+"""Commands about synonyms: synonyms add, import, list, remove."""
 
 import sys
 from pathlib import Path
@@ -14,6 +14,10 @@ app = typer.Typer(no_args_is_help=True, context_settings={"help_option_names": [
 SOURCE = "Groups of words, or a table; - reads stdin."
 Source = Annotated[Path, typer.Argument(metavar="FILE", help=SOURCE, allow_dash=True)]
 Word = Annotated[str, typer.Argument(metavar="WORD", help="A word.")]
+Synonym = Annotated[str, typer.Argument(metavar="SYNONYM", help="A word that means the same.")]
+SIMILAR = "How much a search for one counts the other."
+Similarity = Annotated[float, typer.Option("--similarity", metavar="0..1", help=SIMILAR)]
+SIMILARITY = 0.8
 OTHER = "Remove only this pair. Default: all pairs of WORD."
 Other = Annotated[str | None, typer.Argument(metavar="SYNONYM", help=OTHER, show_default=False)]
 Shared = Annotated[bool, typer.Option("--shared", help="For all users instead of one.", rich_help_panel="General")]
@@ -24,7 +28,7 @@ def synonyms() -> None:
     """Manage synonyms, by which a search for one word finds the other.
 
     Examples:
-    $ jiyi synonyms import words.txt
+    $ jiyi synonyms add k8s kubernetes
     $ jiyi synonyms import 词表.csv --shared
     $ jiyi synonyms list --user mei
     $ jiyi synonyms remove k8s kubernetes
@@ -32,6 +36,20 @@ def synonyms() -> None:
     A line of the file is a group such as: 咖啡 | coffee
     or a row of a table: keyword,synonym,similarity
     """
+
+
+@app.command("add")
+@general()
+def add(word: Word, synonym: Synonym, similarity: Similarity = SIMILARITY, shared: Shared = False) -> None:
+    """Add a pair of synonyms, or change how similar they are.
+
+    Examples:
+    $ jiyi synonyms add k8s kubernetes
+    $ jiyi synonyms add 老王 王总 --similarity 0.9 --shared
+    """
+    pair = (word, synonym, similarity)
+    added = call(lambda memory, user_id: memory.synonyms.add([pair], user_id=None if shared else user_id), create=True)
+    show({"added": added}, lambda _: "1 pair added" if added else "known already")
 
 
 @app.command("import")

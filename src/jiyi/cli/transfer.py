@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,7 +13,7 @@ from . import options as opt
 from .session import ALL_USERS, JSON, STORE, call, counted, general, plain, progress, show, warn
 
 if TYPE_CHECKING:
-    from ..models import ImportReport
+    from ..models import ImportedFile, ImportReport
     from ..transfer.export import ExportReport
     from ..transfer.imports import MemoryImportReport
 
@@ -30,6 +31,10 @@ Whose = Annotated[
 SourceStore = Annotated[str, typer.Argument(metavar="FROM", help="The store to copy: a file or a URL.")]
 TO = "An empty store, or one that an interrupted run of this command left."
 TargetStore = Annotated[str, typer.Argument(metavar="TO", help=TO)]
+
+
+MOST_FILES = 20  # in a report
+KINDS = (("conversation", "conversations"), ("message", "messages"), ("memory", "memories"))
 
 
 @general(STORE, JSON)
@@ -50,13 +55,24 @@ def import_(
     $ jiyi import ~/basic-memory --user mei
     $ jiyi import mongodb://localhost/memories
 
-    Chats: exports of ChatGPT and Claude, and OpenAI-style messages in JSON
-    or JSONL. Memories: an export of Jiyi, mem0's
+    Chats: exports of ChatGPT and Claude, with what they remember of you, and
+    OpenAI-style messages in JSON or JSONL. Memories: an export of Jiyi, mem0's
     get_all as JSON, the memory.jsonl of MCP's reference server, a folder of
     Markdown notes, documents in MongoDB. Everything is checked before anything is stored. Known
     messages and memories are not stored twice, so an import that was
     stopped with Ctrl-C can be started again.
     """
+    try:
+        _import(path, agent_id, group_id, user_names, user)
+    except KeyboardInterrupt:
+        said = "stopped: what was imported so far stays. Run the same command again to go on; nothing is stored twice"
+        typer.echo(f"\n{said}", err=True)
+        raise
+
+
+def _import(
+    path: str, agent_id: str | None, group_id: str | None, user_names: list[str] | None, user: str | None
+) -> None:
     from ..transfer.readers import kind_of
 
     if path.startswith(("mongodb://", "mongodb+srv://")) or kind_of(Path(path)) == "memories":
@@ -157,7 +173,19 @@ def _export_report(done: ExportReport) -> str:
 
 def _memories_report(report: MemoryImportReport) -> str:
     kinds = [f"{kind}: {number:,}, {report.new[kind]:,} new" for kind, number in sorted(report.read.items())]
-    return plain("\n".join([f"format: {report.format}", *kinds]))
+    return plain("\n".join([f"format: {report.format}", *kinds, *_by_file(report.by_file)]))
+
+
+def _by_file(some: Sequence[ImportedFile]) -> list[str]:
+    """Say how much of each file went to which user."""
+    lines = []
+    for one in some[:MOST_FILES]:
+        counts = (one.conversations, one.messages, one.memories)
+        what = ", ".join(counted(number, *KINDS[at]) for at, number in enumerate(counts) if number)
+        named = f" of {one.named}" if one.named not in (None, one.user_id) else ""
+        lines.append(f"{one.file}: {what}{named} → user {one.user_id}")
+    more = len(some) - MOST_FILES
+    return [*lines, f"… and {more:,} more (--json shows all)"] if more > 0 else lines
 
 
 def _chats_report(report: ImportReport) -> str:
@@ -165,5 +193,10 @@ def _chats_report(report: ImportReport) -> str:
     conversations = counted(report.conversations, "conversation", "conversations")
     known = report.messages - report.new
     lines = [f"{files}, {conversations}, {messages}: {report.new:,} new, {known:,} known already"]
+    if report.memories:
+        known = report.memories - report.new_memories
+        remembered = counted(report.memories, "memory", "memories")
+        lines.append(f"{remembered} of the assistant: {report.new_memories:,} new, {known:,} known already")
+    lines += _by_file(report.by_file)
     lines += [f"skipped: {number:,} × {why}" for why, number in sorted(report.left_out.items())]
     return plain("\n".join(lines))

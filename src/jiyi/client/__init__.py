@@ -19,7 +19,7 @@ from .. import memory as engine
 from .. import validation
 from ..areas.jobs import Jobs
 from ..areas.recalls import RecallReport
-from ..areas.sessions import MAX_WAIT_S, Sessions, TurnQueue, turn_of
+from ..areas.sessions import MAX_WAIT_S, Sessions, TurnQueue
 from ..embed import Embedder
 from ..engine import Runtime
 from ..errors import InvalidInput
@@ -40,7 +40,6 @@ from ..models import (
     SourceMessage,
     Stats,
 )
-from ..read.rerank import Reranker
 from ..reader import Reader
 from ..scope import explain_arguments
 from ..settings import Settings, load_settings
@@ -95,7 +94,6 @@ class Memory:
         llm: LLM | None = None,
         extractor: Extractor | None = None,
         extractors: Sequence[Extractor] = (),
-        reranker: Reranker | None = None,
         reader: Reader | None = None,
         workspace: str | Path | None = None,
         workspace_user: str | None = None,
@@ -111,7 +109,6 @@ class Memory:
             "llm": llm,
             "extractor": extractor,
             "extractors": extractors or None,
-            "reranker": reranker,
             "reader": reader,
             "workspace": workspace,
             "workspace_user": workspace_user,
@@ -240,7 +237,7 @@ class Memory:
 
     @like(engine.Memory.observe)
     async def observe(self, user_text: str, assistant_text: str | None, **options: Any) -> None:
-        await self.sessions.observe(turn_of(user_text, assistant_text), **options)
+        await self._turns.put_texts(user_text, assistant_text, **options)
 
     @like(engine.Memory.update)
     async def update(

@@ -33,7 +33,6 @@ T = TypeVar("T")
 Query = tuple[tuple[str, str], ...]
 
 FIRST_PAUSE_S = 0.1
-CONNECT_S = 10.0
 NOT_PROCESSED = frozenset({429})  # any request can be sent again
 TRANSIENT = frozenset({502, 503, 504})  # may have been processed: only repeatable requests are sent again
 
@@ -219,7 +218,7 @@ def _new_client(url: str, key: str | None, settings: ClientSettings) -> httpx.As
         headers["Authorization"] = f"Bearer {key}"
     return httpx.AsyncClient(
         headers=headers,
-        timeout=httpx.Timeout(settings.timeout_s, connect=min(CONNECT_S, settings.timeout_s)),
+        timeout=httpx.Timeout(settings.timeout_s, connect=min(settings.connect_timeout_s, settings.timeout_s)),
         limits=httpx.Limits(max_connections=MAX_CONNECTIONS, max_keepalive_connections=MAX_CONNECTIONS),
         follow_redirects=False,  # the key is for this server only
         trust_env=not here,  # no proxy for loopback addresses

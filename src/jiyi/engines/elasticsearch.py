@@ -216,7 +216,7 @@ class Elasticsearch:
     async def matches(self, query: IndexQuery, most: int) -> WordMatches:
         """Return the memories in scope that match by words, and in how many memories each word is."""
         key = user_key(query.filter.user_id)
-        terms = list(dict.fromkeys((*query.terms, *(query.last_terms or ()), *query.words, *query.proper)))
+        terms = list(dict.fromkeys((*query.terms, *(query.last_terms or ()), *query.words)))
         wanted: dict[str, dict[str, Any]] = {term: {"term": {"search_content": term}} for term in terms}
         wanted |= {KEYWORD + word: _keyword(word, query.synonyms.get(word, ())) for word in query.keywords}
         _, known = await self._about(query.filter.user_id)  # already known from `people`
@@ -389,6 +389,8 @@ def conditions(where: Filter) -> list[dict[str, Any]]:
     for field, wanted in (("memory_type", where.memory_types), ("layer", where.layers), ("tags", where.tags)):
         if wanted is not None:
             found.append({"terms": {field: list(wanted)}})
+    if not where.with_messages:
+        found.append({"bool": {"must_not": [{"term": {"memory_type": "message"}}]}})
     if where.min_trust:
         found.append({"range": {"trust": {"gte": where.min_trust}}})
     if where.occurred_from is not None:

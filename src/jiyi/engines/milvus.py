@@ -394,6 +394,8 @@ def expression(where: Filter) -> str:
     for field, wanted in (("memory_type", where.memory_types), ("layer", where.layers)):
         if wanted is not None:
             found.append(f"{field} in [{_list(wanted)}]")
+    if not where.with_messages:
+        found.append(f'memory_type != "{_hash("message")}"')
     if where.tags is not None:
         found.append(f"array_contains_any(tags, [{_list(where.tags)}])")
     if where.min_trust:

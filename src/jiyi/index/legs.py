@@ -31,14 +31,11 @@ COLUMNS: dict[str, str] = {
     "importance": "f4",
     "trust": "f8",
     "asks": "f4",
-    "salience": "f4",
     "length": "i4",
     "of_passage": "i4",
     "alive": "?",
     "alone": "?",
     "assistant": "?",
-    "by_model": "?",
-    "unsure": "?",
     "derived": "?",
     "embedded": "?",
 }
@@ -98,9 +95,6 @@ class VectorLeg(Protocol):
 
     def cosine(self, vector: NDArray[np.float32] | None, size: int, slots: Scope) -> Floats:
         """Return the similarity of slots to a vector; 0 where there is none."""
-
-    def rows(self, slots: Slots) -> NDArray[np.float32]:
-        """Return the vectors of these slots; zeros for a slot below 0 and where there is none."""
 
 
 class Engines(Protocol):

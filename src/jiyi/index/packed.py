@@ -20,7 +20,7 @@ from ..store.store import Store
 from .legs import COLUMNS
 from .user_index import UserIndex
 
-LEAST = 5000  # memories of a user whose index is packed
+LEAST = 300  # memories of a user whose index is packed; reading fewer takes no longer
 # Another version reads memories in another way.
 FORMAT = sha256(repr((1, __version__, WORDS_VERSION, COLUMNS)).encode()).hexdigest()[:16]
 ABOUT = "about"  # name of the part that describes the others

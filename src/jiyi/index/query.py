@@ -1,6 +1,6 @@
 """Queries to the index: the query itself, its filter as a mask, and the candidates it returns."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
@@ -25,7 +25,6 @@ class IndexQuery:
     terms: tuple[str, ...] = ()
     last_terms: tuple[str, ...] | None = None  # of a dialogue
     words: tuple[str, ...] = ()  # terms of the last turn without overlaps
-    proper: tuple[str, ...] = ()  # terms of names, codes and numbers
     phrases: tuple[tuple[str, ...], ...] = ()  # terms of each quoted phrase
     keywords: tuple[str, ...] = ()
     required: tuple[tuple[str, ...], ...] | None = None  # terms of the keywords: memories without one are not in scope
@@ -37,31 +36,10 @@ class IndexQuery:
     named: frozenset[str] = frozenset()  # people that it names
     priorities: Mapping[str, float] = field(default_factory=dict)  # by memory type
     ageing: Mapping[str, float] = field(default_factory=dict)  # by memory type: speed of ageing
-    weak_kinds: tuple[str, ...] = ()  # kinds of sentences that answer no query
     model: str  # of the vectors
     recalls: bool = True  # how often and when memories were recalled is wanted
     ids: Sequence[str] | None = None  # that a filter by metadata selects: the index holds no metadata
     seen: int | None = None  # newest change of the user that the search must include, if it was looked up
-
-
-KIND_GROUPS = {
-    "asking": ("question", "request"),
-    "small_talk": ("smalltalk",),
-    "non_answer": ("nonanswer",),
-    "unreal": ("joke", "quote"),
-    "knowledge": ("knowledge", "answer"),
-    "change": ("change", "correction", "end"),
-}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Evidence:
-    """Features of some candidates for the relevance model."""
-
-    columns: Mapping[str, NDArray[Any]]  # one value per candidate, by feature name; a feature without any is 0
-    vectors: NDArray[np.float32]
-    previous_vectors: NDArray[np.float32] | None = None  # of the message before, zeros without one; None if none has
-    previous: Sequence[str | None] = ()  # ids of the messages before; empty if none has one
 
 
 class ScopedColumn:
@@ -80,6 +58,17 @@ class ScopedColumn:
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self[:])
+
+
+class NamedColumn(ScopedColumn):
+    """A column of places in a list of names; a place below 0 has none."""
+
+    def __init__(self, values: NDArray[Any], slots: Scope, names: Sequence[str | None] | NDArray[Any]) -> None:
+        super().__init__(values, slots)
+        self._all_names = names
+
+    def names(self, places: NDArray[np.intp]) -> list[str | None]:
+        return [None if code < 0 else self._all_names[code] for code in self[places].tolist()]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,18 +96,16 @@ class Candidates:
     time: Floats | None = None
     assistant: Floats
     asks: Floats
-    weak_kind: ScopedColumn | Mask  # of one of the query's weak kinds
+    kind: NamedColumn  # of sentence
+    message_before: NamedColumn | None = None  # its id
     successions: tuple[NDArray[np.intp], NDArray[np.intp]]  # positions of outdated ones and of their successors
     statement: ScopedColumn | NDArray[np.intp]  # equal for a message and the memories derived from it
     derived: NDArray[np.bool_] | None = None  # from messages that are candidates too
-    unsure: NDArray[np.bool_] | None = None  # a model's memories that their messages may not support
-    left_out: ScopedColumn | Mask | None = None  # messages that a language model read and found nothing in
     priority: Floats | None = None
     age_days: Floats  # since it happened or was last recalled
     idle_days: Floats  # since it was last recalled; infinite if never; empty if the query does not want it
     uses: Floats  # number of recalls; as above
     importance: Floats
-    evidence: Callable[[NDArray[np.intp]], Evidence]  # for the candidates at these positions
     unembedded: int = 0  # memories in scope without a vector of the query's model
     missing: tuple[str, ...] = ()  # what external engines could not search, and why
     engines: tuple[str, ...] = ()  # external engines that they are from; none: found in this process
@@ -148,6 +135,8 @@ def in_scope(columns: Columns, codes: Codes, tagged: Mapping[str, Sequence[int]]
     ):
         if wanted is not None:
             scope &= np.isin(columns[name], [codes[name].get(value, -1) for value in wanted])
+    if not where.with_messages:
+        scope &= columns["memory_type"] != codes["memory_type"].get("message", -1)
     if where.min_trust:
         scope &= columns["trust"] >= where.min_trust
     if where.tags is not None:

@@ -12,7 +12,6 @@ from .query import Floats, Mask, Scope, Slots
 
 SILENCE = 4 * 3_600_000_000  # microseconds; a longer pause begins a new episode
 NEIGHBOUR = 0.5  # weight of a neighbouring message against the message itself
-SAME_TOPIC = 0.3  # similarity of a change and the statement that it changes
 NONE = -1  # slot that stands for no memory
 ABOUT = 0.3  # share of a message's match that its ended part must reach: else the query is about another part of it
 LONGEST = 100  # changes of one fact that are followed
@@ -55,31 +54,11 @@ class Episodes:
         return previous
 
     @cached_property
-    def following(self) -> Slots:
-        """Slot of the message after each slot; -1 where there is none."""
-        following = np.full(len(self.number), NONE, np.int32)
-        following[self.first] = self.second
-        return following
-
-    @cached_property
     def _weight(self) -> Floats:
         weight = np.ones(len(self.number), np.float32)
         weight[self.second] += NEIGHBOUR
         weight[self.first] += NEIGHBOUR
         return weight
-
-    @cached_property
-    def _counts(self) -> NDArray[np.intp]:
-        return np.maximum(np.bincount(self.number + 1, minlength=self.count + 1), 1)
-
-    def mean(self, values: Floats, slots: Slots) -> Floats:
-        """Return the mean value over each message's episode; its own value outside of episodes."""
-        if not self.count:
-            return values[slots]
-        number = self.number[: len(values)] + 1  # 0 outside of episodes
-        means = np.bincount(number, values, minlength=self.count + 1) / self._counts
-        own = number[slots]
-        return np.where(own > 0, means[own], values[slots]).astype(np.float32)
 
     def from_before(self, values: Floats) -> Floats:
         """Return the value of the message before."""
@@ -165,12 +144,6 @@ class Derivations:
         """Return the memories derived from these messages."""
         return self._derived[messages[self._message]]
 
-    def messages(self, size: int) -> Mask:
-        """Return the messages from which something was derived."""
-        found = np.zeros(size, np.bool_)
-        found[self._message] = True
-        return found
-
     def statements(self, size: int, alive: Mask) -> NDArray[np.intp]:
         """Return a number for each slot that a message shares with the memories derived from it: the message's slot. A
         memory derived from several messages belongs to the last of them."""
@@ -228,29 +201,6 @@ def _joined(left: Slots, old: Slots, right: Slots, new: Slots) -> tuple[Slots, S
     times = end - start
     within = np.arange(times.sum()) - np.repeat(np.cumsum(times) - times, times)
     return old[np.repeat(start, times) + within], np.repeat(new, times)
-
-
-def similar_statements(
-    vectors: NDArray[np.float32], statement: NDArray[np.intp], stated: Mask, changes: Mask, at: NDArray[np.int64]
-) -> tuple[dict[str, Floats], NDArray[np.intp]]:
-    """Compare memories with the statements before and after them: what was changed later is probably outdated. Returns
-    the highest similarities that there are, by name, and for each change the statement that it probably changes, or
-    -1."""
-    others = stated.nonzero()[0]
-    similarity = vectors @ vectors[others].T
-    similarity *= statement[:, None] != statement[others]
-    later, earlier = similarity * (at[others] > at[:, None]), similarity * (at[others] < at[:, None])
-    newer, older = later.max(1, initial=0), earlier.max(1, initial=0)
-    found = {"newer": newer, "older": older}
-    if not changes.any():
-        return found, np.full(len(vectors), NONE)
-    found["newer_change"] = np.where(changes, 0, later[:, changes[others]].max(1, initial=0))
-    found["older_of_change"] = np.where(changes, older, 0)
-    changed = np.full(len(vectors), NONE)
-    similar = (changes & (older > SAME_TOPIC)).nonzero()[0]
-    if len(similar):
-        changed[similar] = others[earlier[similar].argmax(1)]
-    return found, changed
 
 
 def positions(succession: Succession | None, slots: Scope, size: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:

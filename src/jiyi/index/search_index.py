@@ -21,7 +21,8 @@ from .legs import Engines, ExternalVectors
 from .query import Candidates, IndexQuery
 from .user_index import UserIndex
 
-TOO_FAR_BEHIND = 2000  # changes, from which on a small index is loaded anew, and a packed one packed anew
+TOO_FAR_BEHIND = 2000  # changes, from which on a small index is loaded anew, and a large packed one packed anew
+A_FEW_CHANGES = 150  # that a packed index may always be behind
 KEEP_UP = 500  # memories that wait for the next search at most
 BY_WORDS = 1000  # memories that match by words, whose similarity is computed though their vectors stay elsewhere
 SELDOM = 25  # if fewer than one in so many are in scope, comparing all of those is faster than walking an index
@@ -146,7 +147,7 @@ class SearchIndex:
         external = indexed is not None and dimension in (0, indexed)
         dimension = (indexed or 0) if external else dimension
         index = await packed.load(self._store, user_id, model, dimension, external=external)
-        if index is not None and await self._catch_up(user_id, index, TOO_FAR_BEHIND):
+        if index is not None and await self._catch_up(user_id, index, _most_packed(index)):
             return index
         index = await _load(self._store, user_id, model, dimension, external=external)
         if len(index) >= packed.LEAST:
@@ -210,6 +211,11 @@ class SearchIndex:
 def _most(index: UserIndex) -> int:
     """Return the number of changes from which on loading an index anew is cheaper than catching up."""
     return max(TOO_FAR_BEHIND, len(index) // 2)
+
+
+def _most_packed(index: UserIndex) -> int:
+    """Return the number of changes from which on an index is packed anew: each process that starts applies them."""
+    return min(TOO_FAR_BEHIND, max(A_FEW_CHANGES, len(index) // 10))
 
 
 def _fits(index: UserIndex | None, model: str, dimension: int) -> TypeGuard[UserIndex]:

@@ -14,15 +14,14 @@ from numpy.typing import NDArray
 from ..models import from_micros, to_micros
 from ..scope import Lifetimes
 from ..store.repositories.index_rows import IndexRow
-from .evidence import DAY, EvidenceSource
 from .legs import CODED, COLUMNS, TIMES, VectorLeg, WordLeg
 from .query import (
-    KIND_GROUPS,
     NEVER,
     Candidates,
     Floats,
     IndexQuery,
     Mask,
+    NamedColumn,
     Scope,
     ScopedColumn,
     in_scope,
@@ -34,8 +33,9 @@ from .words import RamWords, WordScores
 
 LONG_AGO = np.iinfo(np.int64).min
 NOTHING = np.empty(0, np.float32)
+DAY = 86_400_000_000  # microseconds
 # Columns that are taken over from a row as they are.
-VALUES = ("trust", "length", "of_passage", "asks", "salience", "assistant", "by_model", "unsure", "derived", "alone")
+VALUES = ("trust", "length", "of_passage", "asks", "assistant", "derived", "alone")
 
 
 class UserIndex:
@@ -54,8 +54,6 @@ class UserIndex:
         self._total_length = 0  # of the other memories
         self._found_episodes: Episodes | None = None  # None until the next query, like the next
         self._found_statements: NDArray[np.intp] | None = None
-        self._found_left_out: Mask | None = None
-        self._found_kinds: dict[tuple[str, ...], Mask] = {}
         self._found_columns: dict[str, NDArray[Any]] | None = None  # without reserved room
         self._found_ends: NDArray[np.int64] | None = None  # times at which memories expire or end
         self._derivations = Derivations()
@@ -173,7 +171,7 @@ class UserIndex:
 
     def link(self, threes: Iterable[tuple[str, str, str | None]]) -> None:
         """Add the ids of derived memories, of the messages they came from, and of their successors."""
-        self._found_statements = self._found_left_out = None
+        self._found_statements = None
         slots = self._slots
         self._derivations.add(
             [
@@ -184,7 +182,7 @@ class UserIndex:
         )
 
     def drop(self, ids: Iterable[str]) -> None:
-        self._found_episodes = self._found_statements = self._found_left_out = self._found_ends = None
+        self._found_episodes = self._found_statements = self._found_ends = None
         for memory_id in ids:
             slot = self._slots.pop(memory_id, None)
             if slot is not None:
@@ -250,8 +248,7 @@ class UserIndex:
         episodes = self._episodes()
         scores = self._word_scores()
         said = self._said_by(query.named) if query.named else None
-        scores.find((*query.terms, *query.words, *query.proper))
-        scores.coverage(query.proper, None)  # for the evidence, which is wanted when the index may have changed
+        scores.find((*query.terms, *query.words))
         text, semantic = scores.bm25(query.terms), self._meaning(query)
         succession = self._succession(query, semantic, text)
         if limited is not None:
@@ -270,7 +267,7 @@ class UserIndex:
             text=leg(text),
             semantic=leg(semantic),
             near=leg(episodes.smoothed(semantic, limited)),
-            coverage=leg(scores.coverage(query.words, said)[0]),
+            coverage=leg(scores.coverage(query.words, said)),
             last_text=None if query.last_terms is None else leg(scores.bm25(query.last_terms)),
             last_semantic=leg(self._cosine(query.turns[-1])) if query.turns else None,
             whole_semantic=leg(self._cosine(query.vector)) if query.turns else None,
@@ -287,35 +284,17 @@ class UserIndex:
             time=self._happened_in(query.spans)[slots] if query.spans else None,
             assistant=columns["assistant"][slots].astype(np.float32),
             asks=columns["asks"][slots],
-            weak_kind=ScopedColumn(self._is_kind(query.weak_kinds)[columns["kind"][: self._size]], slots),
+            kind=NamedColumn(columns["kind"], slots, list(self._codes["kind"])),
+            message_before=NamedColumn(episodes.previous, slots, columns["id"]) if len(episodes.first) else None,
             successions=positions(succession, slots, self._size),
             statement=ScopedColumn(self._statements(), slots),
             derived=columns["derived"][slots] if self._derived else None,
-            unsure=columns["unsure"][slots] if self._derived else None,
-            left_out=ScopedColumn(self._left_out(), slots) if self._derived else None,
             priority=self._by_type(query.priorities, 0.0)[slots] if query.priorities else None,
             age_days=age_days[slots],
             idle_days=self._idle(now)[slots] if query.recalls else NOTHING,
             uses=columns["access_count"][slots] if query.recalls else NOTHING,
             importance=columns["importance"][slots],
-            evidence=self._evidence(query, slots, scores, semantic, said),
             unembedded=len(embedded) - int(np.count_nonzero(embedded)),
-        )
-
-    def _evidence(
-        self, query: IndexQuery, slots: Scope, scores: WordScores, cosine: Floats, said: Floats | None
-    ) -> EvidenceSource:
-        return EvidenceSource(
-            query=query,
-            scope=slots,
-            columns=self._used(),
-            episodes=self._episodes(),
-            statements=self._statements(),
-            vectors=self._vectors,
-            kinds={name: self._is_kind(kinds) for name, kinds in KIND_GROUPS.items()},
-            scores=scores,
-            cosine=cosine,
-            said=said,
         )
 
     def _used(self) -> dict[str, NDArray[Any]]:
@@ -357,18 +336,6 @@ class UserIndex:
             self._found_statements = self._derivations.statements(self._size, alive=self._columns["alive"])
         return self._found_statements
 
-    def _left_out(self) -> Mask:
-        """Return the messages in which a language model found nothing, though it found something in their session."""
-        if self._found_left_out is None:
-            columns = self._used()
-            by_model, session, created_at = (columns[name] for name in ("by_model", "session_id", "created_at"))
-            read_until = np.full(len(self._codes["session_id"]), LONG_AGO)
-            np.maximum.at(read_until, session[by_model], created_at[by_model])
-            message = columns["memory_type"] == self._codes["memory_type"].get("message", -1)
-            found = self._derivations.messages(self._size)
-            self._found_left_out = message & ~columns["assistant"] & ~found & (created_at <= read_until[session])
-        return self._found_left_out
-
     def _word_scores(self) -> WordScores:
         return WordScores(
             self.words, self._used(), living=len(self._slots), derived=self._derived, total_length=self._total_length
@@ -387,13 +354,6 @@ class UserIndex:
         """Return when each memory was last recalled; recalls after `now` do not count."""
         recalled: NDArray[np.int64] = self._columns["last_accessed_at"][: self._size]
         return np.where(recalled <= now, recalled, LONG_AGO) if recalled.max(initial=LONG_AGO) > now else recalled
-
-    def _is_kind(self, kinds: tuple[str, ...]) -> Mask:
-        """Return by code of a kind of sentence whether it is one of these."""
-        found = self._found_kinds.get(kinds)
-        if found is None or len(found) != len(self._codes["kind"]):
-            found = self._found_kinds[kinds] = np.array([kind in kinds for kind in self._codes["kind"]], np.bool_)
-        return found
 
     def _before(self, text: Floats) -> Floats:
         """Return the score of the message before; an assistant's counts 0, because it repeats the question's words."""

@@ -62,13 +62,6 @@ class RamVectors:
             return np.asarray(self.passages.raised(self._all[:size] @ vector, vector)[slots])
         return np.asarray(self._all[slots] @ vector)
 
-    def rows(self, slots: Slots) -> NDArray[np.float32]:
-        found: NDArray[np.float32] = self._all[slots]
-        missing = slots < 0
-        if missing.any():
-            found[missing] = 0
-        return found
-
 
 class LoadedVectors:
     """Vectors that the next query needs, loaded from an engine that has all of them. The few passages stay in RAM."""
@@ -103,14 +96,6 @@ class LoadedVectors:
             return similarity[slots]
         similarity[self._slots] = self._vectors @ vector
         return self.passages.raised(similarity, vector)[slots]
-
-    def rows(self, slots: Slots) -> NDArray[np.float32]:
-        found = np.zeros((len(slots), self.dimension), np.float32)
-        position = {int(slot): at for at, slot in enumerate(self._slots)}
-        for at, slot in enumerate(slots):
-            if int(slot) in position:
-                found[at] = self._vectors[position[int(slot)]]
-        return found
 
 
 class PassageVectors:

@@ -192,7 +192,6 @@ class WordScores:
         self._average_length = max(total_length / max(self._population, 1), 1.0)
         self._found: dict[str, tuple[Slots, Numbers, float]] = {}
         self._bm25: dict[Sequence[str], Floats] = {}
-        self._coverage: dict[tuple[Sequence[str], bool], tuple[Floats, Floats]] = {}
 
     def bm25(self, terms: Sequence[str]) -> Floats:
         """Return BM25 scores; 1.0 means every term of the query once in a memory of average length."""
@@ -224,26 +223,18 @@ class WordScores:
         scores /= best_possible or 1.0
         return np.where(episodes.number >= 0, scores[episodes.number], 0)
 
-    def coverage(self, words: Sequence[str], said: Floats | None) -> tuple[Floats, Floats]:
-        """Return the share of the words that each memory holds, weighted by rarity, and its rarest word's share of the
-        rarest one. With `said`, a person is named, who counts as a word held by the messages they sent."""
-        if (known := self._coverage.get((words, said is None))) is not None:
-            return known
+    def coverage(self, words: Sequence[str], said: Floats | None) -> Floats:
+        """Return the share of the words that each memory holds, weighted by rarity. With `said`, a person is named, who
+        counts as a word held by the messages they sent."""
         if not words and said is None:
-            nothing = np.zeros(self._size, np.float32)
-            return nothing, nothing
-        self.find(words)
-        rarest_last = sorted(dict.fromkeys(words), key=lambda word: self._found[word][2])
-        slots, _, worths, sizes = self._holders_of(rarest_last)
+            return np.zeros(self._size, np.float32)
+        slots, _, worths, sizes = self._holders_of(list(dict.fromkeys(words)))
         worth, whole = np.repeat(worths, sizes), float(worths.sum())
-        rarest = np.zeros(self._size, np.float32)
-        rarest[slots] = worth / (worths.max(initial=0) or 1.0)  # of several values for a slot, the last one stays
         person = 0.0 if said is None else rarity(self._population, 0) / 2
         held = self._summed(slots, worth, whole + person)
         if said is not None:
             held += np.float32(person / (whole + person)) * said
-        self._coverage[words, said is None] = held, rarest
-        return held, rarest
+        return held
 
     def keyword_match(self, query: IndexQuery) -> Floats:
         """Return the share of the query's keywords that each memory has, by their weight and rarity."""

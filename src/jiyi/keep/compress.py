@@ -22,6 +22,7 @@ from ..languages.words import width
 from ..llm.client import LLMClient
 from ..memory_types import layer_of
 from ..models import ReceiptState, Time, Value
+from ..models.shown_dates import with_dates
 from ..roles import BY_USER
 from ..settings import MaintenanceSettings
 from ..store.store import Store
@@ -279,7 +280,12 @@ class Compressor:
 
 def dated_texts(members: Sequence[Held]) -> list[DatedText]:
     return [
-        DatedText(id=one.id, text=one.content, at=one.occurred_at, by_assistant=one.data.get("role") == "assistant")
+        DatedText(
+            id=one.id,
+            text=with_dates(one.content, one.data),
+            at=one.occurred_at,
+            by_assistant=one.data.get("role") == "assistant",
+        )
         for one in members
     ]
 

@@ -22,7 +22,7 @@ from ..store.upkeep.export_records import MemoryRecord
 from ..store.upkeep.integrity import Checked, Repair
 from ..store.write_set import EXTRACTED, PAST, SAID, STATED, IndexEntry, Unembedded
 from ..text.passages import passages
-from ..write.build import of_its_day, statement_hash
+from ..write.build import of_its_dates, of_its_day, statement_hash
 from ..write.facts import slot_of
 from ..write.index import KeywordRules, embed_each
 from ..write.reconcile import DATED
@@ -225,6 +225,7 @@ def expected_hash(memory: Checked | MemoryRecord) -> str | None:
     # Earlier versions stored events without their day.
     right = [of_its_day(hashes[0], memory.memory_type, memory.occurred_at), *hashes]
     right += [of_its_day(one, memory.memory_type, memory.occurred_at) for one in hashes[1:]]
+    right += [of_its_dates(one, memory.data) for one in right]
     return stored if stored in right else right[0]
 
 

@@ -65,6 +65,15 @@ class DateRules(NamedTuple):
     ranges: RangeRules = RangeRules()
 
 
+class RecurrenceRule(NamedTuple):
+    """A pattern for a time that comes again, and its rule in the form of RFC 5545. If it is not `sure`, as for "Monday
+    and Thursday", other words decide whether it comes again."""
+
+    pattern: str
+    resolve: Callable[[re.Match[str]], str]
+    sure: bool = True
+
+
 def word_set(listing: str) -> frozenset[str]:
     """Return the words of a list that is written as text."""
     return frozenset(listing.split())
@@ -85,10 +94,19 @@ class Language:
     negation: str = NEVER  # not, never
     past_question: str = NEVER  # where did I use to live
     assistant_question: str = NEVER  # which book did you recommend
-    asked_question: str = NEVER  # what did I ask about Rome
+    question: str = NEVER  # anything that is asked or wanted, and more than keywords
+    phatic: str = NEVER  # hello, thanks, haha: words that ask for nothing
     told_then: str = NEVER  # what did I say, without the time: all of a question that only a time answers
     past_event: str = NEVER  # signed, was born: a day beside it is over
-    arranged: str = NEVER  # booked, postponed: a day beside it is still to come
+    arranged: str = NEVER  # booked, postponed: a day that it aims at is still to come
+    aims_at: str = NEVER  # for, by, until: right before such a day
+    ahead: str = NEVER  # remind me, will, deadline: a day beside it is still to come
+    present: str = NEVER  # is, leaves: without a verb in the past, a day beside it is still to come
+    since: str = NEVER  # since: right before a day that is over
+    habit: str = NEVER  # usually, only on: a day of the week beside it is every such day
+    timetable: str = NEVER  # open, shift: the same, if nothing says that it is one day
+    yearly: str = NEVER  # birthday: a day of the year beside it is every such day
+    clause_end: str = NEVER  # and, but: words between two clauses
     instruction: str = NEVER  # from now on, call me: how to answer or address the user
     injection: str = NEVER  # ignore previous instructions: addressed to a model, not about a person
     limit: str = NEVER  # allergic to, I never fly: it matters for requests that do not name it
@@ -101,9 +119,6 @@ class Language:
     short_complete: str = NEVER  # 路由器在客厅: a short sentence that is understood alone
     no_subject: str = NEVER  # 现在做设计: a sentence whose subject is that of the sentence before
     text_request: str = NEVER  # translate, fix the grammar: what follows is a text to work on
-    ending: str = NEVER  # Mochi died, we sold the car; a group that begins with `thing` is what has ended
-    ending_words: tuple[str, ...] = ()  # of which every ending has one, in lower case: a quick test
-    moving: str = NEVER  # the lunch was moved to §, where § is a time; such a group is what takes place then
-    moving_words: tuple[str, ...] = ()
     dates: DateRules = field(default_factory=DateRules)
+    recurrences: tuple[RecurrenceRule, ...] = ()
     number: Callable[[str], int] = int  # the value of a number in digits or words; ValueError or KeyError if none

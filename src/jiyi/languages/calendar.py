@@ -74,10 +74,12 @@ def halves(count: int, unit: Unit) -> Amount:
 @dataclass(frozen=True, slots=True)
 class Calendar:
     """A calendar as seen from one moment, in that moment's time zone. With `future`, a time that recurs ("in May", "on
-    Friday") is the next one instead of the most recent one."""
+    Friday") is the next one instead of the most recent one. With `stated`, for statements, "two weeks ago" is a day; a
+    question about it means the whole week."""
 
     now: datetime
     future: bool = False
+    stated: bool = False
 
     @property
     def year(self) -> int:
@@ -151,6 +153,8 @@ class Calendar:
         if amount.number is None:
             ends = self.unit(amount.unit, sign * FEWEST), self.unit(amount.unit, sign * MOST)
             return Part(min(ends).start, max(ends).end, "range")
+        if self.stated and amount.unit == "week":
+            return one_day(self.today + sign * amount.number * WEEK)
         return self.unit(amount.unit, sign * amount.number)
 
     def rolling(self, amount: Amount, sign: int) -> Part:

@@ -61,10 +61,12 @@ class TimeSpan:
     relative: bool  # True if the words mean another time when they are said at another time
 
 
-def dates(text: str, at: datetime, *, future: bool = False) -> list[TimeSpan]:
+def dates(text: str, at: datetime, *, future: bool = False, stated: bool = False) -> list[TimeSpan]:
     """Return the dates and times a text names, in order, in the time zone of `at`, the time it was said.
 
-    With `future`, for plans and deadlines, a date without a year lies ahead of `at`, and so does a bare weekday.
+    With `future`, for plans and deadlines, a date without a year lies ahead of `at`, and so does a bare weekday. With
+    `stated`, for statements, "by March" and "since March" name March, and "two weeks ago" a day; in questions they are
+    all the time before and after, and a week.
 
     >>> from datetime import UTC
     >>> [span] = dates("What did I do last week?", datetime(2023, 6, 14, tzinfo=UTC))
@@ -76,7 +78,7 @@ def dates(text: str, at: datetime, *, future: bool = False) -> list[TimeSpan]:
     folded, languages, found = _found(text) if len(text) <= _LONGEST_CACHED else _found.__wrapped__(text)
     if not found:
         return []
-    calendar = Calendar(at, future)
+    calendar = Calendar(at, future, stated)
     clocks = [language.dates.clock for language in languages]
     atoms: list[Atom] = []
     free = 0
@@ -86,7 +88,7 @@ def dates(text: str, at: datetime, *, future: bool = False) -> list[TimeSpan]:
             atoms.append(refined(folded, atom, free, clocks))
             free = atoms[-1].end
     ranges = Ranges(folded, calendar, [language.dates.ranges for language in languages])
-    spans = [_span(text, atom) for atom in ranges.joined(atoms)]
+    spans = [_span(text, atom) for atom in ranges.joined(atoms, limited=not stated)]
     return [span for span in spans if span is not None]
 
 
@@ -233,8 +235,8 @@ class Ranges:
         self._calendar = calendar
         self._rules = rules
 
-    def joined(self, atoms: list[Atom]) -> list[Atom]:
-        """Return the times with those put together that belong together."""
+    def joined(self, atoms: list[Atom], *, limited: bool = True) -> list[Atom]:
+        """Return the times with those put together that belong together; `limited`: also with words such as since."""
         single: list[Atom] = []
         free = 0
         for atom in atoms:
@@ -247,7 +249,7 @@ class Ranges:
             # Words before `free` belong to the time before, which may have taken in this one.
             if atom.start >= free:
                 pair = following and self._pair(atom, following, free)
-                found.append(pair or self._limited(atom, free))
+                found.append(pair or (self._limited(atom, free) if limited else atom))
                 free = found[-1].end
         return found
 

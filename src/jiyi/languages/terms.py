@@ -243,15 +243,17 @@ _INSIDE = r"(?=\S)[^\n,.;!?、。{}]{{1,24}}(?<=\S)"
 _QUOTES = (('"', '"'), ("“", "”"), ("「", "」"), ("『", "』"), ("《", "》"))
 _QUOTED = re.compile("|".join(f"{left}({_INSIDE.format(left + right)}){right}" for left, right in _QUOTES))
 _SENTENCE_END = frozenset(".!?。;:\n")
+_MOST_RANKED = 20_000  # characters among whose words the keywords of a text are looked for
 
 
 def keywords(text: str, *, limit: int = 5) -> list[tuple[str, float]]:
-    """Return the most important words of a text, best first, each with a weight in (0, 1].
+    """Return the most important words of a text, of a very long one those of its beginning, best first, each with a
+    weight in (0, 1].
 
     >>> [word for word, weight in keywords("用户喜欢喝咖啡", limit=2)]
     ['咖啡', '用户']
     """
-    ranked = _ranked(prepared(text))
+    ranked = _ranked(prepared(text[:_MOST_RANKED]))
     return [(word, max(round(score / ranked[0][1], 4), 0.0001)) for word, score in ranked[: max(limit, 0)]]
 
 

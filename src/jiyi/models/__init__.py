@@ -28,6 +28,7 @@ from .given import (
     with_new_name,
     with_new_names,
 )
+from .shown_dates import with_dates
 
 __all__ = [  # of what is defined beside
     "CANDIDATE_ALIASES",
@@ -90,6 +91,11 @@ class MemoryItem(Value):
     source_ids: tuple[str, ...]
     created_at: datetime
     updated_at: datetime
+
+    @property
+    def dated_text(self) -> str:
+        """The content with the dates of its times before it: "(2026-11-20) I fly on Friday"."""
+        return with_dates(self.content, self.data)
 
 
 class ReceiptState(StrEnum):
@@ -186,9 +192,8 @@ class ScorePart(Value):
 class Explanation(Value):
     """Explanation of a score.
 
-    The sum of the `parts` selects the candidates. The score is the probability, estimated by a learned relevance model,
-    that the memory answers the query. `evidence` lists the features of the model, each with its effect on the logit
-    compared with an average candidate, and the adjustments that are added to the logit.
+    The sum of the `parts` selects the candidates. The score is the probability, estimated by one fitted model,
+    that the memory answers the query. `evidence` lists its inputs, each with what it adds to the logit.
 
     The plain formulas (`search.preset`) have no evidence: their score is the sum of the parts, times the contributions
     of the `factors`.
@@ -352,6 +357,17 @@ class Deletion(Value):
     notes: tuple[str, ...] = Field(default=(), description="remaining traces, and how to remove them")
 
 
+class ImportedFile(Value):
+    """The part of a file that went to one user."""
+
+    file: str
+    user_id: str
+    named: str | None = Field(default=None, description="user that the file names for it")
+    conversations: int = 0
+    messages: int = 0
+    memories: int = 0
+
+
 class ImportReport(Value):
     """Result of an import of chats."""
 
@@ -359,7 +375,10 @@ class ImportReport(Value):
     conversations: int
     messages: int = Field(description="messages read, without those left out")
     new: int = Field(description="messages that were not stored before")
+    memories: int = Field(default=0, description="memories in an export of chats: what the assistant remembered")
+    new_memories: int = Field(default=0, description="memories that were not stored before")
     left_out: dict[str, int] = Field(default_factory=dict, description="number of messages left out, by reason")
+    by_file: tuple[ImportedFile, ...] = Field(default=(), description="what went where")
     notes: tuple[str, ...] = Field(default=(), description="further remarks")
 
 
@@ -398,8 +417,7 @@ class Stats(Value):
     by_type: dict[str, int]
     coverage: Coverage
     embedder: str
-    reranker: str | None = None  # None: hits are ranked without reading them
-    reader: str | None = None  # None: no reader judges them
+    reader: str | None = None  # None: hits are ranked without reading them
     store: str
     schema_version: str
     size_bytes: int

@@ -15,10 +15,11 @@ from ..languages import cue
 from ..languages.terms import content_hash, exact_hash, hamming, near_hash, non_overlapping, tokens
 from ..languages.words import normalise
 from ..models import Hit, MemoryItem, utc_now
+from ..models.shown_dates import shown_dates, with_dates
 from ..roles import USER_SUBJECTS, role_kind, teller_of
 from ..text.budget import token_bound
 from ..text.fence import NOTICES, Fence, is_context, one_line, quoted, strip_context
-from .hits import BEGINNING, as_they_were, dated_text
+from .hits import BEGINNING, as_they_were
 
 __all__ = ["ContextLanguage", "Style", "is_context", "log_degraded", "render_context", "strip_context"]
 
@@ -205,7 +206,7 @@ class _Compared:
         threads.check()
         beginning = memory.content[:_COMPARED]
         # Numbers weigh little in a SimHash and much in a fact.
-        numbers = tuple(re.findall(r"(?<![A-Za-z])[A-Za-z]*\d+[A-Za-z¹²³]*", memory.content))
+        numbers = tuple(re.findall(r"(?<![A-Za-z])[A-Za-z]*\d+[A-Za-z¹²³]*", with_dates(memory.content, memory.data)))
         is_long = len(memory.content) > _COMPARED
         return cls(
             memory=memory,
@@ -283,11 +284,15 @@ def _line(memory: MemoryItem, frame: _Frame, longest: int, weak: Collection[str]
     if section in _OF_USER and _is_told_by_other(memory):
         section = "happened"
     section = "standing" if memory.id in standing else section
+    day = memory.occurred_at.date().isoformat()
+    dates = shown_dates(memory.data)
+    # One date is enough where the text names the day of the memory and no other one.
     dated = memory.layer == "episodic" or abs(memory.occurred_at - memory.created_at) > _DAY
-    label = f"({memory.occurred_at.date().isoformat()}) " if dated else ""
+    dated = dated and not (len(dates) == 1 and (dates[0][1].startswith(day) or day.startswith(dates[0][1])))
+    label = f"({day}) " if dated else ""
     if section in ("happened", "weak") or _is_quoted(memory):
         label += _speaker_label(memory, frame)
-    content = dated_text(memory) or memory.content
+    content = with_dates(memory.content, memory.data, named=dated)
     return _Line(section, memory.occurred_at, label, one_line(content[:longest]), whole=len(content) <= longest)
 
 
@@ -316,9 +321,10 @@ def _is_quoted(memory: MemoryItem) -> bool:
     return memory.data.get("extractor") != "llm" and _is_told_by_other(memory)
 
 
-def line_text(memory: MemoryItem) -> str:
-    """Return the text of a memory as a block shows it, in quotes, or the beginning of a long one."""
-    return quoted((dated_text(memory) or memory.content)[:BEGINNING])
+def line_texts(memory: MemoryItem) -> set[str]:
+    """Return the text of a memory as a block may show it, in quotes, or the beginning of a long one."""
+    shown = (with_dates(memory.content, memory.data, named=named) for named in (False, True))
+    return {quoted(text[:BEGINNING]) for text in shown}
 
 
 def _speaker(memory: MemoryItem) -> str | None:

@@ -11,6 +11,7 @@ from .. import threads
 from ..languages.terms import tokens
 from ..languages.words import width
 from ..models import RELEVANT, Explanation, Hit, MemoryItem, SearchResult
+from ..models.shown_dates import with_dates
 from ..text.passages import COMPRESSED, passages, summarise
 
 PREVIEW = 200
@@ -33,9 +34,9 @@ def hit(
         id=memory.id,
         memory_key=memory.memory_key,
         content=memory.content,
-        summary=dated_text(memory) or memory.summary,
+        summary=with_dates(memory.summary, memory.data),
         speaker=speaker if isinstance(speaker, str) else None,
-        content_preview=to_the_point(memory, query, PREVIEW).content[:PREVIEW],
+        content_preview=with_dates(to_the_point(memory, query, PREVIEW).content, memory.data)[:PREVIEW],
         memory_type=memory.memory_type,
         layer=memory.layer,
         relevance_score=relevance_score,
@@ -70,12 +71,6 @@ class KeptResult:
         pairs = zip(self.result.hits, self.metadata, strict=True)
         hits = tuple([one.model_copy(update={"metadata": deepcopy(own) if own else {}}) for one, own in pairs])
         return self.result.model_copy(update={"hits": hits})
-
-
-def dated_text(memory: MemoryItem) -> str | None:
-    """Return a message's text with absolute dates, if it has relative ones."""
-    dated = memory.data.get("dated")
-    return dated if isinstance(dated, str) else None
 
 
 def matched_terms(memory: MemoryItem, terms: tuple[str, ...]) -> tuple[str, ...]:

@@ -4,14 +4,15 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import takewhile
 from typing import Any, Literal
 
 from pydantic import Field
 
 from .. import threads
+from ..languages.names import known_names_in, names_in
 from ..languages.terms import content_hash
 from ..languages.words import normalise
-from ..languages.zh.words import proper_names
 from ..models import UNSURE, MemoryItem, Value, utc_now
 from ..roles import subject_text, teller_of
 from ..store.repositories.overview_rows import TOLD, LoggedChange, Told
@@ -19,8 +20,9 @@ from ..store.repositories.overview_rows import TOLD, LoggedChange, Told
 ChangeKind = Literal["learned", "changed", "ended", "forgotten", "restored"]
 ChangeSource = Literal["chat", "file", "agent", "model", "person", "jiyi"]
 SubjectKind = Literal["user", "person", "place", "organisation", "project", "thing"]
-ReviewReason = Literal["conflict", "repeated", "untrusted", "unsure"]
+ReviewReason = Literal["conflict", "ended", "repeated", "untrusted", "unsure"]
 
+CLEAR = 0.9  # probability below which an ending needs a look
 REVIEWED = "reviewed"  # key in the metadata of a memory that a person has accepted
 
 _KINDS: dict[str, ChangeKind] = {
@@ -34,20 +36,9 @@ _SUBJECT_OF: dict[str, SubjectKind] = {
     "home": "place", "hometown": "place", "employer": "organisation", "school": "organisation", "team": "organisation",
     "partner": "person", "manager": "person", "car": "thing", "computer": "thing", "editor": "thing",
 }  # fmt: skip
-_WORD = r"[A-Z][\w&'-]*\w"
-# Capitalised words that do not open a sentence, or several of them anywhere; before them, the word for a relative.
-_NAME = re.compile(
-    rf"(?:\b(?P<kin>sister|brother|mother|mum|mom|father|dad|wife|husband|partner|girlfriend|boyfriend|daughter|son|friend"
-    rf"|boss|manager|colleague|neighbour|cousin|aunt|uncle)(?: is| called| named| is called|,)* )?"
-    rf"(?<![\w-])(?:(?<![.!?:;\"“(]\s)(?<!^)(?P<inside>{_WORD}(?: {_WORD})*)|(?P<opening>{_WORD}(?: {_WORD})+))"
-    rf"(?P<project> project\b)?"
-)
-_NO_NAMES = frozenset({
-    "The", "My", "Our", "His", "Her", "Their", "This", "That", "A", "An", "In", "On", "At", "If", "When", "Please",
-    "I", "I'm", "I've", "I'll", "I'd", "OK", "TV", "Mr", "Mrs", "Ms", "Dr", "English", "Chinese",
-    "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday", "January", "February", "March",
-    "April", "May", "June", "July", "August", "September", "October", "November", "December",
-})  # fmt: skip
+_SECRETS = ("password",)  # attributes whose values are no names
+# What follows the value of an attribute in its sentence.
+_AFTER_VALUE = re.compile(r" (?:in|as|on|since|for) | (?:and|but) (?=[a-z])|[,;，；]")
 
 
 class ChangeEntry(Value):
@@ -81,13 +72,14 @@ class Subject(Value):
     kind: SubjectKind
     aliases: tuple[str, ...] = Field(default=(), description="other names that were merged into it")
     facts: int = Field(description="current memories about it")
-    mentions: int = Field(description="memories that name it, with ended ones")
+    mentions: int = Field(description="memories and messages that name it, with ended ones")
     first_at: datetime
     last_at: datetime
 
 
 class ReviewItem(Value):
-    """Memories that need a look: one, or several that disagree or repeat each other, newest first."""
+    """Memories that need a look: one, or several that disagree or repeat each other, newest first; or one that may have
+    ended another, and that one."""
 
     why: ReviewReason
     memories: tuple[MemoryItem, ...]
@@ -151,39 +143,50 @@ class _Found:
 
 
 def subject_names(told: Told, user_id: str) -> dict[str, SubjectKind]:
-    """Return the names in a memory: its subject, the value of some attributes, capitalised and Chinese names."""
+    """Return the names in a memory: its subject, the value of some attributes, and names in its text."""
     found: dict[str, SubjectKind] = {}
+    named = names_in(told.content)
     subject, attribute, value = (told.data.get(name) for name in ("subject", "attribute", "value"))
     if isinstance(subject, str) and subject:
         other = subject.removeprefix("user:").strip() if subject.startswith("user:") else subject
-        named = re.search(rf"{_WORD}(?: {_WORD})*$", other)  # "sister Ana" is Ana
+        last = _last_name(other)
         of_user = teller_of(told.data, user_id) is None and not told.data.get("owner")
         own = of_user and subject in ("user", told.data.get("speaker"))
-        found[user_id if own else named[0] if named else other] = "user" if own else "person"
+        found[user_id if own else last or other] = "user" if own else "person"
         if attribute == "name" and isinstance(value, str) and not own:  # "my daughter is called Mia"
-            found = {value: "person"}
-    for name, kind in proper_names(told.content).items():
-        found.setdefault(name, kind)
-    if isinstance(attribute, str) and isinstance(value, str) and attribute in _SUBJECT_OF:
-        place = re.split(r" (?:in|as|on|since|for) |[,;，；]", value.strip())[0]
-        found.setdefault(place, _SUBJECT_OF[attribute])
-    for match in _NAME.finditer(told.content):
-        words = (match["inside"] or match["opening"]).split()
-        name = " ".join(word for word in words if word.removesuffix("'s") not in _NO_NAMES).removesuffix("'s")
-        if len(name) > 1:
-            found.setdefault(name, "person" if match["kin"] else "project" if match["project"] else "thing")
-    return {name: kind for name, kind in found.items() if name}
+            found = {value: named.get(value, "person")}
+    if isinstance(attribute, str) and isinstance(value, str):
+        if attribute in _SUBJECT_OF:
+            found.setdefault(_AFTER_VALUE.split(value.strip())[0], _SUBJECT_OF[attribute])
+        elif attribute in _SECRETS:
+            named = {name: kind for name, kind in named.items() if name not in value}
+    return {name: kind for name, kind in {**named, **found}.items() if name}
+
+
+def _last_name(text: str) -> str:
+    """Return the capitalised words at the end of a text: "sister Ana" is Ana."""
+    words = takewhile(lambda word: len(word) > 1 and word[0].isupper(), reversed(text.split()))
+    return " ".join(reversed(list(words)))
 
 
 def subjects_of(memories: Iterable[Told], aliases: Mapping[str, str], user_id: str) -> list[Subject]:
     """Return the people and things that memories name, the user first, then the most mentioned ones. `aliases` lead
-    from one normalised name to another."""
+    from one normalised name to another. A name that one memory shows to be one is found in the others, too."""
     found: dict[str, _Found] = {}
     now = utc_now()
-    for told in memories:
+    named: list[tuple[Told, dict[str, SubjectKind]]] = []
+    for told in filter(_by_a_person, memories):
+        threads.check()
+        named.append((told, subject_names(told, user_id)))
+    known = {normalise(name): kind for _, names in named for name, kind in names.items() if kind != "user"}
+    for told, names in named:
         threads.check()
         holds = (told.valid_to is None or told.valid_to > now) and not says_end(told.data)
-        for name, kind in subject_names(told, user_id).items():
+        mains = {aliases.get(normalise(name), normalise(name)) for name in names}
+        for name in known_names_in(told.content, known):
+            if aliases.get(normalise(name), normalise(name)) not in mains:
+                names.setdefault(name, known[normalise(name)])
+        for name, kind in names.items():
             main = aliases.get(normalise(name), normalise(name))
             one = found.setdefault(main, _Found(name, kind))
             if normalise(name) == main:
@@ -191,7 +194,7 @@ def subjects_of(memories: Iterable[Told], aliases: Mapping[str, str], user_id: s
             if one.kind == "thing":
                 one.kind = kind
             one.names.add(name)
-            one.facts += holds
+            one.facts += holds and told.memory_type != "message"
             one.at.append(told.occurred_at)
     listed = [
         Subject(
@@ -212,11 +215,17 @@ def mentioning(memories: Iterable[Told], names: Sequence[str], user_id: str) -> 
     """Return the ids of the memories that name somebody or something by one of these names."""
     wanted = {normalise(name) for name in names}
     found = []
-    for told in memories:
+    for told in filter(_by_a_person, memories):
         threads.check()
-        if wanted & {normalise(name) for name in subject_names(told, user_id)}:
+        named = (*subject_names(told, user_id), *known_names_in(told.content, wanted))
+        if wanted & {normalise(name) for name in named}:
             found.append(told.id)
     return found
+
+
+def _by_a_person(told: Told) -> bool:
+    """Return False for a message of an assistant: it names whatever it talks about."""
+    return told.memory_type != "message" or told.data.get("role") != "assistant"
 
 
 def says_end(data: Mapping[str, Any]) -> bool:
@@ -225,7 +234,9 @@ def says_end(data: Mapping[str, Any]) -> bool:
 
 
 def to_review(
-    memories: Sequence[Told], contradictions: Sequence[tuple[str, str]]
+    memories: Sequence[Told],
+    contradictions: Sequence[tuple[str, str]],
+    endings: Sequence[tuple[str, str]] = (),
 ) -> list[tuple[ReviewReason, list[str]]]:
     """Return the ids of memories that need a look, with the reason, conflicts first."""
     now = utc_now()
@@ -241,9 +252,10 @@ def to_review(
             seen.update(ids)
             found.append((why, list(ids)))
 
-    for pair in contradictions:
-        if all(name in by_id for name in pair):
-            add("conflict", sorted(pair, reverse=True))
+    for pair in [pair for pair in contradictions if all(name in by_id for name in pair)]:
+        add("conflict", sorted(pair, reverse=True))
+    for pair in endings:
+        add("ended", pair)
     slots: dict[tuple[str, str], dict[str, str]] = {}
     texts: dict[tuple[str, int], list[str]] = {}  # long ones by their beginning and length
     for one in open_:
@@ -258,10 +270,8 @@ def to_review(
     for ids in texts.values():
         if len(ids) > 1:
             add("repeated", ids)
-    for one in open_:
-        if one.trust < UNSURE:
-            add("untrusted", [one.id])
-    for one in sorted(open_, key=lambda told: told.confidence):
-        if one.confidence < UNSURE:
-            add("unsure", [one.id])
+    for one in [one for one in open_ if one.trust < UNSURE]:
+        add("untrusted", [one.id])
+    for one in sorted([one for one in open_ if one.confidence < UNSURE], key=lambda told: told.confidence):
+        add("unsure", [one.id])
     return found

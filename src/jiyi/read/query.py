@@ -16,7 +16,6 @@ from ..errors import LlmError
 from ..index.query import IndexQuery
 from ..languages import cue
 from ..languages.dates import TimeSpan, dates
-from ..languages.sentences import split_sentences
 from ..languages.terms import builtin_synonyms, non_overlapping, query_keywords, tokens
 from ..languages.words import normalise
 from ..models import SearchMode
@@ -34,12 +33,10 @@ LEGS: dict[SearchMode, tuple[str, ...]] = {
     "semantic": ("semantic",),
 }
 MOST_TURNS = 20  # of a dialogue, the last ones
-MOST_PARTS = 3  # questions in a query that are also asked by themselves, the last ones
-ONE_SENTENCE = re.compile(r"[\w ,'’，、-]*[?？]?")  # of most queries; others have to be split to know
-LEAST_KEYWORDS = 1  # of a question that can stand by itself
 LONGEST_TIME_QUESTION = 200  # characters
+LONGEST_GREETING = 60
+MOST_KEYWORDS = 6  # words
 MARKS = " ?？!！.。,，、;；"
-WEAK_KINDS = ("smalltalk", "nonanswer")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +56,8 @@ class Query:
     limit: int
     explain: bool
     with_synonyms: bool
+    also_read: tuple[str, ...] = ()  # sorted ids of memories that are judged whether or not evidence finds them
+    reading_s: float | None = None  # longest time of reading
     llm_synonyms: tuple[tuple[str, tuple[str, ...]], ...] = ()  # by keyword
 
     @property
@@ -78,6 +77,8 @@ def interpret(
     limit: int,
     explain: bool,
     with_synonyms: bool,
+    also_read: Iterable[str] = (),
+    reading_s: float | None = None,
 ) -> Query:
     """Check the arguments of a search and parse its text, which has been checked."""
     validation.choice("search_mode", mode, tuple(LEGS))
@@ -98,6 +99,8 @@ def interpret(
         limit=validation.whole("limit", limit),
         explain=explain,
         with_synonyms=with_synonyms,
+        also_read=tuple(sorted(also_read)),
+        reading_s=reading_s,
     )
 
 
@@ -105,22 +108,6 @@ def _with_words(text: str, words: Sequence[str]) -> str:
     """Return the text with the words that it lacks: they are part of the question."""
     known = normalise(text)
     return " ".join([text, *(word for word in words if normalise(word) not in known)])
-
-
-def parts(query: Query) -> list[Query]:
-    """Return the questions in a query of several sentences, each as a query of its own."""
-    if query.turns or query.mode == "keyword" or ONE_SENTENCE.fullmatch(query.text):
-        return []
-    sentences = split_sentences(query.text)
-    asked = [one for one in sentences if one.endswith(("?", "？")) and len(query_keywords(one)) >= LEAST_KEYWORDS]
-    if len(sentences) < 2 or not asked:
-        return []
-    return [
-        replace(
-            query, text=text, phrases=tuple(quoted(text)), keywords=query.extra_keywords or tuple(query_keywords(text))
-        )
-        for text in asked[-MOST_PARTS:]
-    ]
 
 
 async def with_llm_synonyms(query: Query, expander: Expander | None) -> tuple[Query, str | None]:
@@ -166,7 +153,6 @@ def build_index_query(
         terms=tuple(terms),
         last_terms=tuple(last_terms) if said else None,
         words=tuple(non_overlapping(last_terms)),
-        proper=proper_words(last) if by_words else (),
         phrases=tuple(tuple(tokens(phrase)) for phrase in query.phrases) if by_words else (),
         keywords=query.keywords,
         required=tuple(tuple(tokens(word)) for word in query.extra_keywords) or None,
@@ -178,7 +164,6 @@ def build_index_query(
         current=ranking.preset == "measured" and not asks_for_the_past(last, spans, query.filter.now),
         priorities=ranking.priorities if ranking.weights.priority else {},
         ageing={name: ranking.weights.half_life_days / days for name, days in ranking.half_lives.items()},
-        weak_kinds=() if asks_for_questions(last) else WEAK_KINDS,
         model=model,
         recalls=ranking.preset != "measured" or bool(ranking.weights.uses),
         seen=0 if snapshot.position is None else snapshot.position.seq,
@@ -245,14 +230,22 @@ def _name_pattern(name: str) -> re.Pattern[str]:
     return re.compile(rf"{edge}{re.escape(name)}{edge}(?:['’]s)?", re.IGNORECASE)
 
 
+def is_keywords(query: Query) -> bool:
+    """Return True for a few bare words, with which nothing is asked."""
+    words = non_overlapping(tokens(query.text))
+    return 0 < len(words) <= MOST_KEYWORDS and not query.turns and cue("question").search(query.text) is None
+
+
+def asks_nothing(query: Query) -> bool:
+    """Return True for greetings, thanks and the like, and for marks alone. Where only words are searched they count."""
+    if query.turns or query.mode == "keyword" or len(query.text) > LONGEST_GREETING:
+        return False
+    return not any(map(str.isalnum, cue("phatic").sub(" ", query.text)))
+
+
 def asks_assistant(text: str) -> bool:
     """Return True if the query is about what the assistant said."""
     return cue("assistant_question").search(text) is not None
-
-
-def asks_for_questions(text: str) -> bool:
-    """Return True if the query is about questions or requests themselves."""
-    return cue("asked_question").search(text) is not None
 
 
 def time_asked_about(text: str, now: datetime) -> TimeSpan | None:

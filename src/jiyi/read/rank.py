@@ -1,6 +1,5 @@
-"""Order candidates and give each its relevance score. By default a weighted sum of the legs picks a shortlist, and the
-relevance model scores each candidate on it. Presets with a plain formula use that formula's sum as the score. A message
-and the memories derived from it are one statement: only the best of them is a hit."""
+"""Order candidates. By default a weighted sum of the legs picks a shortlist, whose statements are judged one by one
+(`judging.py`). Presets with a plain formula use that formula's sum as the score."""
 
 from __future__ import annotations
 
@@ -15,14 +14,10 @@ from ..index.query import Candidates, Floats, IndexQuery
 from ..models import Explanation, ScorePart
 from .presets import Ranking, Weights
 from .query import LEGS, Query, asks_assistant
-from .relevance import ENDED, Relevance
 
 SHORTLIST = 24  # best by the weighted sum, and at least two for each hit that is wanted
 MOST_SIMILAR = 24  # best by meaning and words alone, added to those
 SIMILARITY = 2.0  # weight of the cosine against the share of the query's words
-OTHER_LANGUAGE = 1.2  # added to the logit of a memory in another language, which cannot share the query's words
-ABOUT_OTHERS = 1.0  # subtracted from the logit of a statement about others than the people whom the query names
-NAMING = 2.2  # logit of a statement that names whom the query asks the name of
 DIGITS = 6  # of a sum that count for the order: the rest depends on how floats happened to be added
 
 
@@ -32,32 +27,12 @@ class RankedHit:
 
     id: str
     score: float
-    logit: float = 0.0  # of the score, by the relevance model
-    similarity: float = 0.0  # of the vectors
-    other_language: bool = False  # its logit was raised because it cannot share the query's words
-    members: tuple[str, ...] = ()  # ids of all memories of the statement: the message and those derived from it
-    succeeds: tuple[str, ...] = ()  # ids of outdated messages that the query is about and this statement replaces
-    partly_over: bool = False  # something in the message has ended
+    logit: float = 0.0  # of the score
     outdated: bool = False  # it has ended, and the query is about the present
+    named: bool = False  # the query names it, so it is returned beyond the limit
     parts: tuple[ScorePart, ...] = ()
     evidence: tuple[ScorePart, ...] = ()
     factors: tuple[ScorePart, ...] = ()
-
-    def in_other_language(self) -> RankedHit:
-        """Return the hit with a score that makes up for the words it cannot share with the query."""
-        return replace(self.rescored("other language", 1.0, self.logit + OTHER_LANGUAGE), other_language=True)
-
-    def about_others(self) -> RankedHit:
-        """Return the hit with the score of a statement about others than the people whom the query names."""
-        return self.rescored("about others", 1.0, self.logit - ABOUT_OTHERS)
-
-    def without_name(self) -> RankedHit:
-        """Return the hit with the score of a statement that does not name whom the query names."""
-        return self if self.logit <= ENDED else self.rescored("not named", 1.0, ENDED)
-
-    def naming(self) -> RankedHit:
-        """Return the hit with the score of a statement that names whom the query asks the name of."""
-        return self.rescored("names", 1.0, NAMING + max(self.logit, 0.0))
 
     def rescored(self, name: str, value: float, logit: float, weight: float = 1.0) -> RankedHit:
         """Return the hit with another logit, and the named evidence for it if there is evidence for others."""
@@ -83,42 +58,11 @@ class Ranked:
     total: int  # statements that match, on the shortlist or not
 
 
-def rank(candidates: Candidates, query: Query, index_query: IndexQuery, ranking: Ranking, embedder: str) -> Ranked:
-    """Return the best statements, best first."""
+def rank(candidates: Candidates, query: Query, index_query: IndexQuery, ranking: Ranking) -> Ranked:
+    """Return the best memories by the formula of a preset, best first."""
     legs = legs_of(query, index_query)
-    formula = FORMULAS.get(ranking.preset)
-    if formula is not None:
-        plain = _within(query.radius, candidates, formula(candidates, ranking.weights, legs), legs)
-        return _by_formula(candidates, plain, query)
-    scores, places = shortlist(candidates, query, legs, ranking)
-    if not len(places):
-        return Ranked((), 0)
-    relevance = Relevance(candidates, places, query, index_query, embedder)
-    rounded = np.round(relevance.scores(), DIGITS)  # so that equals stay equal, and newest first
-    order = np.argsort(-rounded, kind="stable")
-    values, logits = rounded.tolist(), relevance.logits.tolist()
-    ids, cosines = candidates.ids[places].tolist(), candidates.semantic[places].tolist()
-    members = _by_statement(candidates.statement[places], order)
-    enough = [(statement, some) for statement, some in members.items() if values[some[0]] >= query.min_score]
-    shown = relevance.clearest([some for _, some in enough[: query.limit]], candidates, places)
-    old, new = candidates.successions
-    hits = [
-        RankedHit(
-            id=ids[at],
-            score=values[some[0]],
-            logit=logits[some[0]],
-            similarity=cosines[some[0]],
-            members=tuple([ids[member] for member in sorted(some)]),
-            succeeds=tuple(map(str, candidates.ids[old[candidates.statement[new] == statement]])) if len(old) else (),
-            partly_over=candidates.partly_over is not None and bool(candidates.partly_over[places[some]].any()),
-            outdated=candidates.over is not None and bool(candidates.over[places[some[0]]]),
-            parts=_parts(scores, int(places[some[0]])) if query.explain else (),
-            evidence=relevance.explain(some[0]) if query.explain else (),
-        )
-        for (statement, some), at in zip(enough, shown, strict=False)
-    ]
-    beyond = 0 if query.min_score else int(np.count_nonzero(scores.matched)) - len(places)
-    return Ranked(hits, len(enough) + beyond)
+    plain = FORMULAS[ranking.preset](candidates, ranking.weights, legs)
+    return _by_formula(candidates, _within(query.radius, candidates, plain, legs), query)
 
 
 def legs_of(query: Query, index_query: IndexQuery) -> tuple[str, ...]:
@@ -154,21 +98,13 @@ def _with_similar(candidates: Candidates, scores: Scores, places: NDArray[np.int
     return np.concatenate([places, nearest[alone[nearest] > -np.inf]])
 
 
-def _by_statement(statements: NDArray[np.intp], order: NDArray[np.intp]) -> dict[int, list[int]]:
-    """Return the positions of each statement's members, best first."""
-    members: dict[int, list[int]] = {}
-    for at, statement in zip(order.tolist(), statements[order].tolist(), strict=True):
-        members.setdefault(statement, []).append(at)
-    return members
-
-
 def _by_formula(candidates: Candidates, scores: Scores, query: Query) -> Ranked:
     places = best(candidates, scores, query.limit)
     hits = [
         RankedHit(
             id=str(candidates.ids[place]),
             score=float(scores.total[place]),
-            parts=_parts(scores, int(place)) if query.explain else (),
+            parts=parts_at(scores, int(place)) if query.explain else (),
             factors=_factors(scores, int(place)) if query.explain else (),
         )
         for place in places
@@ -177,7 +113,7 @@ def _by_formula(candidates: Candidates, scores: Scores, query: Query) -> Ranked:
     return Ranked(hits, int(np.count_nonzero(scores.matched & (scores.total >= query.min_score))))
 
 
-def _parts(scores: Scores, place: int) -> tuple[ScorePart, ...]:
+def parts_at(scores: Scores, place: int) -> tuple[ScorePart, ...]:
     return tuple(
         _part(name, weight if isinstance(weight, float) else float(weight[place]), float(part[place]))
         for name, (weight, part) in scores.parts.items()

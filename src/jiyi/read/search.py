@@ -3,7 +3,7 @@
 A cached result is stored under a hash of everything it depends on:
 
 - the query: text, mode, filter, keywords, limit, and what its relative dates ("yesterday") mean today;
-- the engine: version, weights, embedder, reranker;
+- the engine: version, weights, embedder, reader;
 - the user's memories and synonyms: the newest entry of the change feed for the user, read from the database before
   each search. It covers everything committed until then, by any process;
 - the time: results live until the end of a short period, and not beyond the moment at which a memory of the user
@@ -38,23 +38,20 @@ from ..scope import Filter
 from ..store.store import Store
 from ..store.write_set import FeedPosition, SearchSnapshot
 from .accesses import Accesses, Period
+from .fitting import fitting_first
 from .hits import KeptResult, as_they_were, hit, matched_terms
-from .judging import judged, needed, statements
-from .names import by_name, name_question, unnamed
+from .judging import is_readable, judged, looked_at, needed, statements
 from .presets import Ranking
 from .query import (
     LEGS,
     Query,
     build_index_query,
     expanded_keywords,
-    parts,
     query_texts,
     synonyms_of,
     time_asked_about,
 )
 from .rank import RankedHit, rank
-from .reorder import READ_FASTER, looked_at, one_per_statement, reordered, without_weak_repetitions
-from .rerank import MOST_READ, Reranker, is_question, reranked
 
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -104,9 +101,8 @@ class Searcher:
         caches: Sequence[Cache],
         period: Period,
         meter: Meter,
-        reranker: Reranker | None = None,
-        kept: int = KEPT,
         *,
+        kept: int = KEPT,
         reader: Reader | None = None,
         reading_tokens: int = 1000,
     ) -> None:
@@ -119,8 +115,7 @@ class Searcher:
         self._kept: LocalCache[tuple[datetime, KeptResult]] = LocalCache(kept)
         self._period = period
         self._engine = repr((__version__, ranking, embedder.id))  # part of every cache key
-        self.reranker = reranker if reader is None else None
-        self.reader = reader
+        self.reader = reader if ranking.preset == "measured" else None
         self._reading_tokens = reading_tokens
         self._meter = meter
 
@@ -183,19 +178,12 @@ class Searcher:
 
     async def _fresh(self, query: Query, snapshot: SearchSnapshot) -> SearchResult:
         found = await self._found(query, snapshot)
-        ranked = list(found.hits)
-        for part in await threads.run(len(query.text), parts, query) if self._ranking.preset == "measured" else ():
-            other = await self._found(part, snapshot)  # a question among other sentences is also asked by itself
-            found.memories.update(other.memories)
-            ranked += other.hits
-            found.degraded.extend(other.degraded)
-        best = one_per_statement(sorted(ranked, key=lambda one: -one.score))
-        best = without_weak_repetitions(best, found.memories)
         size = looked_at(found.memories.values()) if query.explain else 0
+        best = [*found.hits[: query.limit], *(one for one in found.hits[query.limit :] if one.named)]
         return SearchResult(
             query=query.asked,
-            hits=await threads.run(size, _hits, query, best[: query.limit], found),
-            total_found=max(found.total, len(best)),
+            hits=await threads.run(size, _hits, query, best, found),
+            total_found=found.total,
             searched=found.searched,
             search_strategy_used=query.mode,
             expanded_keywords=expanded_keywords(query, found.index_query.synonyms),
@@ -222,53 +210,43 @@ class Searcher:
         for engine in candidates.engines or ("builtin",):
             self._meter.count("searches_by_engine_total", engine)
         await _report_unembedded(query, candidates, store, embedder, degraded)
-        if self.reader is not None and told is None and is_question(query):
-            return await self._read(self.reader, query, index_query, candidates, degraded)
-        reranker = self.reranker if is_question(query) else None
-        name = None if query.mode == "keyword" else await threads.run(size, name_question, query.text)
-        more = (
-            reranker is not None or name is not None or told is not None
-        )  # scores change when the texts have been read
-        asked = replace(query, limit=max(query.limit, MOST_READ), min_score=0.0) if more else query
-        if query.radius is not None:
-            asked = replace(asked, radius=least_cosine(embedder, query.radius))
-        ranked = await threads.run(size, rank, candidates, asked, index_query, self._ranking, embedder.id)
-        wanted = [(one.id,) if reranker is None else (*one.members, *one.succeeds) for one in ranked.hits]
-        memories = await store.memories.get(query.filter.user_id, [member for some in wanted for member in some])
+        if self._ranking.preset == "measured":
+            return await self._judged(query, index_query, candidates, degraded, is_told=told is not None)
+        asked = query if query.radius is None else replace(query, radius=least_cosine(embedder, query.radius))
+        ranked = await threads.run(size, rank, candidates, asked, index_query, self._ranking)
+        memories = await store.memories.get(query.filter.user_id, [one.id for one in ranked.hits])
         found = {memory.id: memory for memory in as_they_were(memories, query.filter.as_of)}
-        size, total = looked_at(found.values()) // READ_FASTER, ranked.total
-        best = await threads.run(size, reordered, query, index_query, ranked.hits, found, self._ranking)
-        if reranker is not None:
-            try:
-                best = await reranked(reranker, query, best, found, current=index_query.current)
-            except Exception as error:  # of a package or of a caller's own class: the hits are there without it
-                logger.warning("the reranker failed", exc_info=error)
-                degraded.append(f"hits are ranked without reading them: the reranker failed ({type(error).__name__})")
-            nameless = await threads.run(size, unnamed, query.text, found)
-            best = [one.without_name() if one.id in nameless else one for one in best]
-        if name is not None:
-            best = await threads.run(size, by_name, name, best, found)
-        if told is not None:
-            best = [one.rescored("at that time", 1.0, TOLD_THEN) for one in best if _by_a_person(found.get(one.id))]
-        if more:
-            best = sorted((one for one in best if one.score >= query.min_score), key=lambda one: -one.score)
-            total = len(best) if query.min_score else total
-        return Found(index_query, best, found, total, len(candidates), degraded, candidates.engines)
+        return Found(index_query, list(ranked.hits), found, ranked.total, len(candidates), degraded, candidates.engines)
 
-    async def _read(
-        self, reader: Reader, query: Query, index_query: IndexQuery, candidates: Candidates, degraded: list[str]
+    async def _judged(
+        self, query: Query, index_query: IndexQuery, candidates: Candidates, degraded: list[str], *, is_told: bool
     ) -> Found:
-        """Let the reader read the best candidates."""
+        """Score the best candidates by evidence, and let the reader read them. `is_told`: whatever was said at the time
+        of the query answers it."""
         size, user_id = len(query.text), query.filter.user_id
+        if query.radius is not None:
+            query = replace(query, radius=least_cosine(self._embedder, query.radius))
         listed = await threads.run(size, statements, candidates, query, index_query, self._ranking)
-        memories = await self._store.memories.get(user_id, needed(listed))
+        memories = await self._store.memories.get(user_id, needed(listed.statements))
         found = {memory.id: memory for memory in as_they_were(memories, query.filter.as_of)}
-        size = looked_at(found.values())
-        hits, problem = await threads.run(size, judged, reader, query, listed, found, self._reading_tokens)
+        reader = self.reader if is_readable(query) and not is_told else None
+        size = max(looked_at(found.values()), 0 if reader is None else threads.READING)
+        hits, problem = await threads.run(size, judged, reader, query, listed.statements, found, self._reading_tokens)
         if problem is not None:
             degraded.append(problem)
-        hits = [hit for hit in hits if hit.score >= query.min_score]
-        return Found(index_query, hits, found, len(hits), len(candidates), degraded, candidates.engines)
+        if is_told:
+            hits = [one.rescored("at that time", 1.0, TOLD_THEN) for one in hits if _by_a_person(found.get(one.id))]
+        hits = sorted(hits, key=lambda one: (-one.score, -one.logit))
+        if reader is not None and problem is None:
+            chosen = partial(fitting_first, is_current=index_query.current)
+            try:
+                hits = await threads.run(threads.READING, chosen, reader, hits, found, user_id)
+            except Exception as error:  # of a caller's own class
+                logger.warning("the reader failed", exc_info=error)
+                degraded.append(f"hits may be out of date: the reader failed ({type(error).__name__})")
+        hits = [one for one in hits if one.score >= query.min_score]
+        total = len(hits) if query.min_score else len(hits) + listed.others
+        return Found(index_query, hits, found, total, len(candidates), degraded, candidates.engines)
 
     async def most_used(self, where: Filter, limit: int) -> list[MemoryItem]:
         """Return the most used memories. Recalls are not in the change feed, so the order may be an hour old; contents
@@ -298,7 +276,7 @@ class Searcher:
 
     def _key(self, query: Query, position: FeedPosition, period: int, asked_at: datetime | None) -> str:
         spans = [(span.start, span.end) for span in dates(query.text, query.filter.now) if span.relative]
-        return _hash(query, spans, self._engine, self.models(), position, period, asked_at)
+        return _hash(query, spans, self._engine, self.reader_id, position, period, asked_at)
 
     async def _restored(self, query: Query, snapshot: SearchSnapshot, stored: CachedResult) -> SearchResult | None:
         """Return a cached result with the memories as they are now, or None if one of them is gone."""
@@ -319,12 +297,8 @@ class Searcher:
         )
 
     @property
-    def reranker_id(self) -> str | None:
-        return None if self.reranker is None else self.reranker.id
-
-    def models(self) -> dict[str, str | None]:
-        """Return the ids of the models that read hits, by their names in the statistics."""
-        return {"reranker": self.reranker_id, "reader": None if self.reader is None else self.reader.id}
+    def reader_id(self) -> str | None:
+        return None if self.reader is None else self.reader.id
 
     def cache_use(self) -> CacheUse:
         problems = [f"{cache.name}: {cache.problem}" for cache in self._caches if cache.problem]
@@ -337,8 +311,6 @@ class Searcher:
 
     async def forget(self, user_id: str) -> int:
         """Remove the cached results of a user and return their number."""
-        if self.reranker is not None:
-            self.reranker.clear()
         await self._kept.forget(user_id)
         return sum([await cache.forget(user_id) for cache in self._caches])
 

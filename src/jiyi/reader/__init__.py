@@ -5,10 +5,13 @@ All calls are plain and cost CPU time: call them in a thread (`threads.run`)."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
+
+from ..roles import teller_of
 
 if TYPE_CHECKING:
     from ..settings import Settings
@@ -35,6 +38,12 @@ class Verdict:
     stands: float
 
 
+def told(text: str, data: Mapping[str, object], user_id: str) -> Passage:
+    """Return a text with its teller, as statements are compared; `data` is the memory's."""
+    teller = teller_of(data, user_id)
+    return Passage(text, USER if teller is None else teller.name or "")
+
+
 class Reader(Protocol):
     """Judges pairs of texts. A pair's result never depends on the pairs it is asked with."""
 
@@ -54,11 +63,18 @@ class Reader(Protocol):
 
 
 def resolve(settings: Settings, given: Reader | None) -> Reader | None:
-    """Return the reader to use: the given one, else the one of the package; None if the settings turn it off."""
-    if not settings.search.reader or settings.search.preset != "measured":
-        return None
-    if given is not None or not (WEIGHTS / "reader.json").exists():
-        return given
+    """Return the reader to use: the given one, else the one of the package unless the settings turn it off."""
+    return _packaged() if given is None and settings.search.reader else given
+
+
+@cache
+def _packaged() -> Reader:
+    """Return the reader of the package. Its networks are in memory once per process."""
     from .onnx_reader import OnnxReader
 
     return OnnxReader(WEIGHTS)
+
+
+def unused_because(settings: Settings) -> str:
+    """Return the reason why hits are not read."""
+    return "turned off by search.reader" if not settings.search.reader else f"unused by {settings.search.preset}"

@@ -90,7 +90,7 @@ class OnnxReader:
 class _Network:
     def __init__(self, folder: Path, name: str) -> None:
         self._tokenizer = pairs.new_tokenizer(pairs.read_vocabulary(folder / f"{name}.vocab.txt"))
-        self._session: Any = new_session(folder / f"{name}.onnx")
+        self._session: Any = new_session(folder / f"{name}.onnx", is_deep=True)
 
     def logits(self, judgement: int, pair: Pair) -> NDArray[np.float32]:
         """Run one pair by itself: pairs that run together would share the scale of their 8-bit numbers, and so change

@@ -48,7 +48,7 @@ def read_vocabulary(path: Path) -> dict[str, int]:
     return {name: at for at, name in enumerate(names)}
 
 
-def new_tokenizer(vocabulary: Mapping[str, int], *, lower_case: bool = True) -> Any:
+def new_tokenizer(vocabulary: Mapping[str, int]) -> Any:
     """Return a tokenizer of the package `tokenizers` for a vocabulary of word pieces."""
     from tokenizers import Tokenizer
     from tokenizers.models import WordPiece
@@ -56,7 +56,7 @@ def new_tokenizer(vocabulary: Mapping[str, int], *, lower_case: bool = True) -> 
     from tokenizers.pre_tokenizers import BertPreTokenizer
 
     tokenizer = Tokenizer(WordPiece(dict(vocabulary), unk_token="[UNK]"))  # noqa: S106
-    tokenizer.normalizer = BertNormalizer(lowercase=lower_case, strip_accents=lower_case, handle_chinese_chars=True)
+    tokenizer.normalizer = BertNormalizer(lowercase=True, strip_accents=True, handle_chinese_chars=True)
     tokenizer.pre_tokenizer = BertPreTokenizer()
     return tokenizer
 

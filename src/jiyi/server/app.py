@@ -19,7 +19,6 @@ from ..models import Health
 from . import errors
 from .auth import AppState, Requires
 from .console_files import add_console
-from .direct import DirectRoutes
 from .events import Streams
 from .json_body import json_response
 from .metrics import RequestMetrics
@@ -91,7 +90,6 @@ def _routes(shared: AppState) -> FastAPI:
 
     lock = asyncio.Lock()
     add_console(app)
-    app.add_middleware(DirectRoutes, routes=app, shared=shared)
     app.openapi = lambda: _openapi(app)  # type: ignore[method-assign]
     return app
 

@@ -16,6 +16,7 @@ from ..models import from_micros, utc_now
 KEPT_MINUTES = 180
 METHODS = frozenset({"GET", "POST", "PATCH", "DELETE", "HEAD", "OPTIONS", "PUT"})
 SEARCHES, ADDS = ("POST", "/v1/search"), ("POST", "/v1/memories")
+RECALLS = frozenset({SEARCHES, ("POST", "/v1/recall"), ("POST", "/v1/context"), ("POST", "/v1/retrieve")})
 
 
 class RouteMetrics(BaseModel):
@@ -44,6 +45,8 @@ class MinuteMetrics(BaseModel):
     adds: int = 0
     p50: float | None = None
     p95: float | None = None
+    recall_p50: float | None = None
+    recall_p95: float | None = None
 
 
 class ServerMetrics(BaseModel):
@@ -62,6 +65,7 @@ class Minute:
     searches: int = 0
     adds: int = 0
     seconds: Histogram = field(default_factory=lambda: Histogram(SECONDS))
+    recall_seconds: Histogram = field(default_factory=lambda: Histogram(SECONDS))
 
     def metrics(self) -> MinuteMetrics:
         return MinuteMetrics(
@@ -72,6 +76,8 @@ class Minute:
             adds=self.adds,
             p50=self.seconds.quantile(0.5),
             p95=self.seconds.quantile(0.95),
+            recall_p50=self.recall_seconds.quantile(0.5),
+            recall_p95=self.recall_seconds.quantile(0.95),
         )
 
 
@@ -82,7 +88,7 @@ class RequestState:
     since: datetime
     counts: list[tuple[tuple[str, str, int], int]]
     routes: list[tuple[tuple[str, str], SpreadState]]
-    minutes: list[tuple[int, int, int, int, SpreadState]]
+    minutes: list[tuple[int, int, int, int, SpreadState, SpreadState]]
 
 
 class RequestMetrics:
@@ -108,6 +114,8 @@ class RequestMetrics:
         minute.searches += key == SEARCHES
         minute.adds += key == ADDS
         minute.seconds.observe(seconds)
+        if key in RECALLS:
+            minute.recall_seconds.observe(seconds)
 
     def state(self) -> RequestState:
         return RequestState(
@@ -115,7 +123,14 @@ class RequestMetrics:
             counts=list(self._counts.items()),
             routes=[(key, (spread.counts, spread.total)) for key, spread in self._routes.items()],
             minutes=[
-                (one.number, one.errors, one.searches, one.adds, (one.seconds.counts, one.seconds.total))
+                (
+                    one.number,
+                    one.errors,
+                    one.searches,
+                    one.adds,
+                    (one.seconds.counts, one.seconds.total),
+                    (one.recall_seconds.counts, one.recall_seconds.total),
+                )
                 for one in self._minutes
             ],
         )
@@ -129,12 +144,13 @@ class RequestMetrics:
             whole._counts.update(dict(state.counts))
             for key, spread in state.routes:
                 whole._routes.setdefault(key, Histogram(SECONDS)).add(Histogram(SECONDS, *spread))
-            for number, errors, searches, adds, spread in state.minutes:
+            for number, errors, searches, adds, spread, recalls in state.minutes:
                 minute = minutes.setdefault(number, Minute(number))
                 minute.errors += errors
                 minute.searches += searches
                 minute.adds += adds
                 minute.seconds.add(Histogram(SECONDS, *spread))
+                minute.recall_seconds.add(Histogram(SECONDS, *recalls))
         whole._minutes.extend(minutes[number] for number in sorted(minutes))
         return whole
 

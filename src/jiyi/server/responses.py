@@ -99,6 +99,7 @@ class WhoAmI(BaseModel):
     default_user: str | None = Field(description="the user of requests without user_id")
     keys_needed: bool
     version: str
+    answers: bool = Field(description="a language model is set, so that `/v1/answer` answers")
     limits: ServerLimits
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 from collections.abc import Callable, Sequence
 from math import ceil
 from typing import Any
@@ -88,11 +87,9 @@ class Server(ReturningServer):
 
     async def serve(self, sockets: Any = None) -> None:
         await self._shared.uploads.start()
-        gc.freeze()  # what is loaded stays until the end: searching it for garbage would only make requests wait
         try:
             await super().serve(sockets)
         finally:
-            gc.unfreeze()
             await self._shared.uploads.close()
 
     async def shutdown(self, sockets: Any = None) -> None:

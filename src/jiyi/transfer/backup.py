@@ -107,7 +107,7 @@ async def _fill_database(copy: Path, store: Store, force: bool, settings: Settin
         await source.start()
         await store.start()
         if not force and not await is_empty(store.database):
-            raise InvalidInput("where", "is not empty: name an empty database, or allow replacing it")
+            raise InvalidInput("where", "is not empty: name an empty database, or pass force=True")
         await replace(source, store.database, progress)
         return (await store.info()).url
     finally:

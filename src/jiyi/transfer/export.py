@@ -39,7 +39,7 @@ def check_target(argument: str, path: Path, *, overwrite: bool) -> Path:
     if not path.parent.is_dir():
         raise InvalidInput(argument, f"the folder {path.parent} does not exist")
     if path.exists() and not overwrite:
-        raise InvalidInput(argument, f"{path} exists already: name another file, or allow overwriting")
+        raise InvalidInput(argument, f"{path} exists already: name another file, or pass overwrite=True")
     return path
 
 

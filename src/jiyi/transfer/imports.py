@@ -5,19 +5,19 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from itertools import groupby
 from pathlib import Path
-from typing import TypeVar, cast
+from typing import NamedTuple, TypeVar, cast
 
 from pydantic import Field, JsonValue
 
 from .. import validation
 from ..errors import InvalidInput
 from ..keep.verify import expected_hash, expected_slot
-from ..models import ImportReport, Receipt, ReceiptState, Value
+from ..models import ImportedFile, ImportReport, Receipt, ReceiptState, Value
 from ..store.store import Store
 from ..store.upkeep.export_records import Line, MemoryRecord, Record
 from ..store.upkeep.row_export import Arriving
@@ -25,11 +25,13 @@ from ..store.write_set import IndexEntry
 from ..write.accept import accept
 from ..write.index import KeywordRules, entry_of
 from .export import Progress
-from .readers import FormatReader, Kind, UnknownFormat, find_reader
+from .readers import FormatReader, Kind, UnknownFormat, find_reader, is_of_chats
 from .records import Conversation, ImportedMemory
+from .records import Record as AnyRecord
 from .sources import Source, find_sources
 
 BATCH = 200  # messages, memories or records in one transaction
+MOST_NAMED = 5  # users in a note
 JOB_BATCH = 5  # jobs with up to a thousand memories each
 
 Add = Callable[..., Awaitable[Receipt]]
@@ -45,6 +47,7 @@ class MemoryImportReport(Value):
     read: dict[str, int] = Field(description="records read, by kind")
     new: dict[str, int] = Field(description="records that were not known already, by kind")
     notes: tuple[str, ...] = Field(default=(), description="problems and other remarks")
+    by_file: tuple[ImportedFile, ...] = Field(default=(), description="memories by file and user")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +62,11 @@ class Selected:
         return ", ".join(sorted({reader.name for _, reader in self.files}))
 
     def records(self, kind: type[R]) -> Iterator[R]:
+        return (record for _, record in self.by_source() if isinstance(record, kind))
+
+    def by_source(self) -> Iterator[tuple[Source, AnyRecord]]:
         for source, reader in self.files:
-            yield from (record for record in reader.read(source) if isinstance(record, kind))
+            yield from ((source, record) for record in reader.read(source))
 
 
 # In the archives of ChatGPT and Claude beside the conversations: they hold no chats.
@@ -77,7 +83,6 @@ ACCOUNT_FILES = frozenset(
         "shopping",
         "sora",
         "projects",
-        "memories",
     )
 )
 
@@ -90,7 +95,7 @@ def select(path: Path, kind: Kind) -> Selected:
     for source in sources:
         try:
             reader = find_reader(source)
-            if reader.kind != kind:
+            if reader.kind != kind and not is_of_chats(reader):
                 raise UnknownFormat(source.name, f"contains {reader.kind} ({reader.name}), not {kind}")
             files.append((source, reader))
         except UnknownFormat as error:
@@ -119,7 +124,7 @@ async def import_chats(
     """Add the conversations of a file or folder. Known messages are not stored twice."""
     user_id = validation.name("user_id", user_id)
     selected = await asyncio.to_thread(select, path, "conversations")
-    totals = await asyncio.to_thread(_check_conversations, selected)
+    totals = await asyncio.to_thread(_check_conversations, selected, user_id)
     before = await count(user_id=user_id, memory_types=["message"])
     done, waiting = 0, 0
     problems: Counter[str] = Counter()
@@ -151,6 +156,18 @@ async def import_chats(
             if progress is not None:
                 progress(done, totals.messages)
     after = await count(user_id=user_id, memory_types=["message"])
+    new_memories = 0
+    async for some in _in_thread(_memory_batches(totals.remembered)):
+        stored = await add(
+            [imported.memory for imported in some],
+            user_id=user_id,
+            agent_id=agent_id,
+            group_id=group_id,
+            epoch=epoch,
+            actor=actor,
+        )
+        new_memories += stored.created
+        problems.update(stored.problems)
     notes = [*selected.skipped, *_with_counts(problems)]
     if waiting:
         notes.append(f"{waiting:,} batches wait for the language model: `jiyi jobs list`, `jiyi worker`")
@@ -163,29 +180,63 @@ async def import_chats(
         conversations=len(totals.sessions),
         messages=totals.messages,
         new=after - before,
+        memories=len(totals.remembered),
+        new_memories=new_memories,
         left_out=dict(totals.skipped),
         notes=tuple(notes),
+        by_file=_by_file(totals.chats, totals.memories),
     )
+
+
+class Where(NamedTuple):
+    """A part of a file, and the user it goes to."""
+
+    file: str
+    user_id: str
+    named: str | None  # user that the file names
+
+
+def _by_file(chats: Mapping[Where, tuple[set[str], int]], memories: Mapping[Where, int]) -> tuple[ImportedFile, ...]:
+    """Return what of each file goes to which user."""
+    found = []
+    for where in dict.fromkeys((*chats, *memories)):
+        sessions, messages = chats.get(where, ((), 0))
+        counts = {"conversations": len(sessions), "messages": messages, "memories": memories.get(where, 0)}
+        found.append(ImportedFile(file=where.file, user_id=where.user_id, named=where.named, **counts))
+    return tuple(found)
 
 
 @dataclass(slots=True)
 class _Totals:
     sessions: set[str] = field(default_factory=set)
+    chats: dict[Where, tuple[set[str], int]] = field(default_factory=dict)  # sessions and messages
     messages: int = 0
     skipped: Counter[str] = field(default_factory=Counter)
+    memories: Counter[Where] = field(default_factory=Counter)
+    remembered: list[ImportedMemory] = field(default_factory=list)  # few: what the assistant knew of its user
     undated: int = 0
     repaired: int = 0
 
 
-def _check_conversations(selected: Selected) -> _Totals:
+def _check_conversations(selected: Selected, user_id: str) -> _Totals:
     totals = _Totals()
-    for conversation in selected.records(Conversation):
-        if conversation.messages:
-            totals.sessions.add(conversation.session_id)
-        totals.messages += len(conversation.messages)
-        totals.skipped.update(conversation.skipped)
-        totals.undated += sum(message.sent_at is None for message in conversation.messages)
-        totals.repaired += conversation.repaired
+    for source, record in selected.by_source():
+        where = Where(source.label, user_id, None)
+        if isinstance(record, ImportedMemory):
+            _check(record)
+            totals.memories[where] += 1
+            totals.remembered.append(record)
+        if not isinstance(record, Conversation):
+            continue
+        if record.messages:
+            totals.sessions.add(record.session_id)
+            sessions, messages = totals.chats.get(where, (set(), 0))
+            sessions.add(record.session_id)
+            totals.chats[where] = sessions, messages + len(record.messages)
+        totals.messages += len(record.messages)
+        totals.skipped.update(record.skipped)
+        totals.undated += sum(message.sent_at is None for message in record.messages)
+        totals.repaired += record.repaired
     return totals
 
 
@@ -201,12 +252,19 @@ async def import_memories(
 ) -> MemoryImportReport:
     """Add the memories of another system. Known memories are not stored twice. `epoch_of` returns the erasure epoch of
     a user when the import began."""
-    total = await asyncio.to_thread(_check_memories, selected)
+
+    def owner_of(named: str | None) -> str:
+        return user_id or named or default_user
+
+    counts = await asyncio.to_thread(_check_memories, selected, owner_of)
+    if not counts:
+        raise InvalidInput(selected.files[0][0].name, "contains no memories")
+    total = sum(counts.values())
     done = new = 0
     problems: Counter[str] = Counter()
-    async for batch in _in_thread(_memory_batches(selected)):
+    async for batch in _in_thread(_memory_batches(selected.records(ImportedMemory))):
         first = batch[0]
-        owner = user_id or first.user_id or default_user
+        owner = owner_of(first.user_id)
         receipt = await add(
             [imported.memory for imported in batch],
             user_id=owner,
@@ -224,32 +282,55 @@ async def import_memories(
         format=selected.formats,
         read={"memory": total},
         new={"memory": new},
-        notes=(*selected.skipped, *_with_counts(problems)),
+        notes=(*selected.skipped, *_merged_users(counts), *_with_counts(problems)),
+        by_file=_by_file({}, counts),
     )
+
+
+def _merged_users(counts: Mapping[Where, int]) -> list[str]:
+    """Say which users of a file have become one."""
+    named: dict[str, set[str]] = {}
+    for where in counts:
+        if where.named is not None:
+            named.setdefault(where.user_id, set()).add(where.named)
+    return [
+        f"memories of {len(others):,} users ({_some(sorted(others))}) are all {owner}'s now: "
+        "import without a user to keep them apart"
+        for owner, others in named.items()
+        if len(others) > 1
+    ]
+
+
+def _some(names: Sequence[str]) -> str:
+    return ", ".join(names[:MOST_NAMED]) + (", …" if len(names) > MOST_NAMED else "")
 
 
 def is_jiyi_export(selected: Selected) -> bool:
     return selected.formats == "jiyi"
 
 
-def _check_memories(selected: Selected) -> int:
-    count = 0
-    for imported in selected.records(ImportedMemory):
-        try:
-            accept(imported.memory)
-            for name, value in zip(("user_id", "agent_id", "session_id", "group_id"), imported.owner, strict=True):
-                validation.optional_name(name, value)
-        except InvalidInput as error:
-            raise InvalidInput(imported.place, str(error).removeprefix("what.")) from None
-        count += 1
-    if not count:
-        raise InvalidInput(selected.files[0][0].name, "contains no memories")
-    return count
+def _check_memories(selected: Selected, owner_of: Callable[[str | None], str]) -> Counter[Where]:
+    """Check the memories of files; return how many of each go where."""
+    counts: Counter[Where] = Counter()
+    for source, imported in selected.by_source():
+        if isinstance(imported, ImportedMemory):
+            _check(imported)
+            counts[Where(source.label, owner_of(imported.user_id), imported.user_id)] += 1
+    return counts
 
 
-def _memory_batches(selected: Selected) -> Iterator[list[ImportedMemory]]:
+def _check(imported: ImportedMemory) -> None:
+    try:
+        accept(imported.memory)
+        for name, value in zip(("user_id", "agent_id", "session_id", "group_id"), imported.owner, strict=True):
+            validation.optional_name(name, value)
+    except InvalidInput as error:
+        raise InvalidInput(imported.place, str(error).removeprefix("what.")) from None
+
+
+def _memory_batches(memories: Iterable[ImportedMemory]) -> Iterator[list[ImportedMemory]]:
     """Yield memories of the same user, agent, session and group, a batch at a time."""
-    for _, group in groupby(selected.records(ImportedMemory), key=lambda imported: imported.owner):
+    for _, group in groupby(memories, key=lambda imported: imported.owner):
         batch: list[ImportedMemory] = []
         for imported in group:
             batch.append(imported)
@@ -271,6 +352,7 @@ async def import_export(
 ) -> MemoryImportReport:
     """Restore the records of an export; with a user, only that user's. Known records are not written again."""
     total = await asyncio.to_thread(_check_lines, selected, progress)
+    counts: Counter[Where] = Counter()
     read: Counter[str] = Counter()
     new: Counter[str] = Counter()
     skipped: Counter[str] = Counter()
@@ -284,13 +366,16 @@ async def import_export(
         entries = await asyncio.to_thread(_index_entries, batch, rules)
         await store.records.add(arriving, batch, entries)
         read[first.kind] += len(batch)
+        if first.kind == "memory":
+            counts[Where(selected.files[0][0].label, first.user_id, first.user_id)] += len(batch)
         new[first.kind] += arriving.new - before
         skipped.update(arriving.left_out)
         arriving.left_out.clear()
         done += len(batch)
         progress("importing", done, total)
     notes = tuple(f"skipped: {number:,} × {reason}" for reason, number in sorted(skipped.items()))
-    return MemoryImportReport(format="jiyi", read=dict(read), new=dict(new), notes=notes)
+    by_file = _by_file({}, counts)
+    return MemoryImportReport(format="jiyi", read=dict(read), new=dict(new), notes=notes, by_file=by_file)
 
 
 def _lines(selected: Selected) -> Iterator[Line]:

@@ -16,6 +16,7 @@ from .sources import Source, Values, json_values, open_text
 # Reasons to skip a message.
 NO_TEXT = "no text (pictures, files, tool calls)"
 INSTRUCTIONS = "instructions to the assistant"
+CUSTOM = "custom instructions (the newest are stored once, as memories)"
 TOOLS = "tool output"
 REASONING = "reasoning of the model"
 BRANCH = "replaced by editing or regenerating"

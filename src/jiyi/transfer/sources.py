@@ -20,7 +20,7 @@ JSON_SUFFIXES = (".json", ".jsonl", ".ndjson", ".json.gz", ".jsonl.gz")
 NOTE_SUFFIX = ".md"
 MAX_RATIO = 100  # of unpacked to packed bytes; chats reach about 20
 MIN_UNPACKED = 64 * 1024 * 1024  # bytes that every file may unpack to
-MAX_VALUE = 64 * 1024 * 1024  # characters of one conversation or memory in a file
+MAX_VALUE = 16 * 1024 * 1024  # characters of one conversation or memory in a file; decoding it is one step
 SUFFIXES = (*JSON_SUFFIXES, NOTE_SUFFIX)
 
 
@@ -36,6 +36,13 @@ class Source:
     def name(self) -> str:
         """Name for error messages."""
         return str(self.path) if self.member is None else f"{self.path}/{self.member}"
+
+    @property
+    def label(self) -> str:
+        """Name for reports: the path inside what was imported."""
+        if self.member is None:
+            return self.relative
+        return self.member if self.folder is None else f"{self.relative}/{self.member}"
 
     @property
     def stem(self) -> str:
@@ -262,7 +269,7 @@ class _Window:
         rest = self._text[self._at :]
         if len(rest) > MAX_VALUE:
             raise InvalidInput(f"{self._name}, line {self.line}", f"is a value of more than {MAX_VALUE:,} characters")
-        read = self._stream.read(max(CHUNK, len(rest)))
+        read = self._stream.read(min(max(CHUNK, len(rest)), MAX_VALUE + 1 - len(rest)))
         self._ended = not read
         self._text = rest + read
         self._at = 0

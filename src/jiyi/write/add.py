@@ -31,7 +31,7 @@ from .accept import Accepted, identify, looked_back, message_hashes
 from .build import CONTEXT, Context, derived, is_own, request_hash, stated, teller_data, verbatim
 from .changes import end_what_changed
 from .derive import HISTORY_MESSAGES, UNIT_MESSAGES, derive
-from .drafts import Draft, Extractor
+from .drafts import COMPARED, Draft, Extractor
 from .index import KeywordRules, embed_entries, index_entries
 from .known import TakenKeys, join_named, known_memories, taken_keys, with_rows
 from .parse.divide_messages import with_ended_messages
@@ -40,8 +40,6 @@ from .reconcile import Proposed, Reconciled, end_named, fact_told, keep_rest, se
 from .repeats import merge_equal, merge_repeated
 from .saved import new_summaries, to_judge
 from .similar import Judge
-from .slots import COMPARED
-from .supersede import supersede, without_endings
 
 TRIES = 100  # another writer was faster each time, so all together make progress
 MOST_COMPARED = 200  # statements in one call; more are an import of ready memories
@@ -196,7 +194,7 @@ async def _derive_addition(
         made = Made(memories=tuple(stateds), problems=(f"extraction failed: {type(error).__name__}: {error}",))
         later = bool(fresh)
     memories, problem = await index(list(verbatims.values()), known, made, context.user_id, at, flow)
-    effects, unread = await end_what_changed(memories, made.effects, context.place, at, flow)
+    memories, effects, unread = await end_what_changed(memories, made.effects, context.place, at, flow)
     memories, effects, met = await merge_repeated(memories, made.repeats, effects, context.place, at, flow)
     memories, effects = await divided(memories, effects, messages, context.place, at, flow)
     done = ReceiptState.EXTRACTED if problem else ReceiptState.INDEXED
@@ -278,7 +276,7 @@ async def make(
         return made
     with threads.Budget(COMPARING_S):
         looked_up = start.looked_up if start else {}
-        settled = await _settle(proposed, drafts, stated, place, at, flow.store, looked_up)
+        settled = await _settle(proposed, drafts, stated, place, at, flow, looked_up)
         settled = await join_named(settled, proposed, place, at, flow)
     names = merge_equal(list(names_told(settled.over, context)))
     return replace(
@@ -340,12 +338,12 @@ async def _settle(
     stated: Sequence[NewMemory],
     place: Scope,
     at: datetime,
-    store: Store,
+    flow: Flow,
     looked_up: Mapping[str, str | None],
 ) -> Reconciled:
-    """Reconcile what is proposed with what is stored. When the time is used up, statements are stored as they are, and
-    nothing is derived from messages."""
-    ends = {one.memory.id: one.ends for one in proposed if one.ends}
+    """Reconcile what is proposed with what is stored; a reader, if there is one, judges later what else has ended. When
+    the time is used up, statements are stored as they are, and nothing is derived from messages."""
+    ends, store = {one.memory.id: one.ends for one in proposed if one.ends}, flow.store
     try:
         settled = await end_named(await settle(proposed, place, at, store, looked_up), ends, place, at, store)
     except threads.OutOfTime:
@@ -353,10 +351,9 @@ async def _settle(
         return Reconciled(memories=tuple(stated), met=(), effects=NO_EFFECTS, problems=(problem,))
     facts = [fact for one in proposed for fact in one.facts]
     try:
-        return await keep_rest(await supersede(settled, place, at, store), facts, place, store)
+        return await keep_rest(settled, facts, place, store)
     except threads.OutOfTime:
-        problems = (*settled.problems, UNCOMPARED.format(COMPARING_S))
-        return replace(without_endings(settled), problems=problems)
+        return replace(settled, problems=(*settled.problems, UNCOMPARED.format(COMPARING_S)))
 
 
 async def divided(

@@ -14,6 +14,7 @@ from ..languages.terms import exact_hash
 from ..languages.words import normalise
 from ..memory_types import layer_of
 from ..models import CandidateMemory, MemoryItem, Message
+from ..models.shown_dates import kept_times, shown_dates
 from ..roles import BY_USER, USER_SUBJECTS, is_instruction, is_person, is_the_user, role_kind, told_by
 from ..scope import Scope
 from ..store.write_set import (
@@ -31,12 +32,13 @@ from ..text.fence import without_context
 from ..text.passages import summarise
 from .behavior import BEHAVIOR, with_time
 from .drafts import Draft, Evidence
-from .extract import with_dates_of
+from .extract import times_in
+from .when import when_data
 
 EVENT = "event"
 MAX_INSTRUCTIONS = 4_000  # characters
 UNTRUSTED = 0.5  # trust in the output of tools and in messages of unknown roles
-LONGEST_DATED = 1000  # characters; relative dates of longer messages get no absolute ones
+LONGEST_DATED = 1000  # characters; the times of longer messages are not looked for
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,7 +149,7 @@ def part_row(
         layer=old.layer,
         content=content,
         summary=summarise(content),
-        data=dict(data),
+        data=kept_times(content, data),
         metadata=dict(old.metadata),
         importance=old.importance,
         confidence=old.confidence,
@@ -186,6 +188,12 @@ def of_its_day(said: str, memory_type: str, occurred_at: datetime) -> str:
     return identity(said, occurred_at.date().isoformat()) if memory_type == EVENT else said
 
 
+def of_its_dates(said: str, data: Mapping[str, JsonValue]) -> str:
+    """Return the hash of a statement with the dates that it means: the same words in another week mean other days."""
+    dates = [date for _, date in shown_dates(data)]
+    return identity(said, *dates) if dates else said
+
+
 def verbatim(message: NewMessage, context: Context) -> NewMemory | None:
     """Return a memory with the text of a message; None for instructions to the agent and for recalled text."""
     said = without_context(message.text)
@@ -194,9 +202,8 @@ def verbatim(message: NewMessage, context: Context) -> NewMemory | None:
     memory_id = new_id()
     data: dict[str, JsonValue] = {"speaker": None, **teller_data(message.role, message.speaker, context)}
     data["role"] = message.role
-    dated = with_dates_of(said, message.sent_at) if len(said) <= LONGEST_DATED else said
-    if dated != said:
-        data["dated"] = dated
+    if len(said) <= LONGEST_DATED:
+        data |= when_data(times_in(said, message.sent_at))
     return NewMemory(
         id=memory_id,
         memory_key=memory_id,
@@ -249,7 +256,7 @@ def stated(candidate: CandidateMemory, context: Context, at: datetime) -> NewMem
         data[BY_USER] = True
     by, key = told_by(data, context.user_id), candidate.memory_key
     said = statement_hash(candidate.content, memory_type, context.agent_id, context.group_id, key, trust, by)
-    said = of_its_day(said, memory_type, occurred_at)
+    said = of_its_dates(of_its_day(said, memory_type, occurred_at), data)
     if candidate.valid_to is not None:
         said = PAST + identity(said, candidate.valid_to.isoformat())
     importance = context.importance if candidate.importance is None else candidate.importance
@@ -301,7 +308,7 @@ def derived(draft: Draft, context: Context, teller: Mapping[str, JsonValue]) -> 
         importance=draft.importance,
         confidence=draft.confidence,
         tags=tuple(dict.fromkeys((*context.tags, *draft.tags))),
-        dedupe_hash=of_its_day(said, draft.memory_type, draft.occurred_at),
+        dedupe_hash=of_its_dates(of_its_day(said, draft.memory_type, draft.occurred_at), data),
         occurred_at=draft.occurred_at,
         valid_from=draft.valid_from or draft.occurred_at,
         valid_to=draft.valid_to,

@@ -12,6 +12,7 @@ from ..embed import Embedder
 from ..errors import InvalidInput, NotFound, VersionConflict
 from ..memory_types import layer_of
 from ..models import MemoryItem, Revision, Unset, utc_now
+from ..models.shown_dates import kept_times
 from ..roles import told_by
 from ..scope import Changes
 from ..store.store import Store
@@ -216,9 +217,10 @@ def prepare(
     values = dict(given)
     if "content" in values and "summary" not in values and memory.summary == summarise(memory.content):
         values["summary"] = summarise(values["content"])  # it was made from the content
-    if "content" in values and "data" not in values and "value" in memory.data:
-        # The value belongs to the old text.
-        values["data"] = {name: value for name, value in memory.data.items() if name != "value"}
+    if "content" in values and "data" not in values:
+        # The value belongs to the old text, and so do times that the new one does not name.
+        data = {name: value for name, value in kept_times(values["content"], memory.data).items() if name != "value"}
+        values |= {"data": data} if data != memory.data else {}
     if "memory_type" in values:
         values["layer"] = layer_of(values["memory_type"])
     after = memory.model_dump() | values

@@ -24,9 +24,8 @@ from ..text.fence import blank_context
 from ..text.passages import summarise
 from ..text_cache import text_cache
 from .build import Context
-from .drafts import Draft, Extracted, Extractor, Known, Said, Unit
+from .drafts import COMPARED, Draft, Extracted, Extractor, Known, Said, Unit
 from .quotes import in_whose_words
-from .slots import COMPARED
 
 T = TypeVar("T")
 
@@ -214,8 +213,6 @@ def _checked(
         ):
             by = by_id[proposed.source.message_id]
             draft = in_whose_words(proposed, by.text)
-            if draft is None:
-                continue
             moment = draft.occurred_at.isoformat() if draft.attribute else None  # a fact can become true twice
             key = (draft.memory_type, exact_hash(draft.content), moment, by.role, by.speaker)
             first = kept.get(key)

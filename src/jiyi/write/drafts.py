@@ -15,6 +15,7 @@ from pydantic import JsonValue
 from ..memory_types import Layer, set_layer
 
 logger = logging.getLogger(__name__)
+COMPARED = 2_000  # characters at the beginning of a text that are compared with others
 CHECKED_BY = "checked_by"  # key in the data of a memory: what judged if its messages support it
 
 

@@ -1,7 +1,7 @@
 """The built-in extractor: every statement worth remembering, in the speaker's own words.
 
-A memory is a sentence of a message (with those that depend on it), plus absolute dates in brackets. Its type comes from
-the classifier, its slot from a table of single-valued attributes. Only people state facts: messages of assistants,
+A memory is a sentence of a message (with those that depend on it), with the times that it names as data. Its type comes
+from the classifier, its slot from a table of single-valued attributes. Only people state facts: messages of assistants,
 tools and unknown roles are left alone.
 """
 
@@ -16,17 +16,16 @@ from itertools import pairwise
 from pydantic import JsonValue
 
 from .. import threads
-from ..languages import cue, dates, sentences
+from ..languages import cue, sentences
 from ..roles import is_person
 from .classify import Classification, classify
-from .dated import with_dates
-from .drafts import Draft, Evidence, Extracted, Said, Unit
+from .drafts import COMPARED, Draft, Evidence, Extracted, Said, Unit
 from .own_words import is_own
-from .slots import COMPARED, SlotValue, ended_things, self_introduced, slot_values
+from .slots import SlotValue, self_introduced, slot_values
+from .when import Time, resolve, when_data
 
 VERSION = "builtin-2"
 LONGEST_CORRECTION = 60
-LONGEST_ENDING = 120
 SURE_CORRECTION = 0.4
 RUN_ON = 3  # clauses about different things that are no sentence any more
 A_MOMENT = timedelta(minutes=15)
@@ -101,11 +100,6 @@ def _of_message(said: Said, earlier: Sequence[Said], cut: set[str] | None) -> It
         elif one.found.salience >= (WORTH_ASKING if cue("instruction").search(one.text) else WORTH):
             for part in split_by_slots(one):
                 yield _draft(part, said, earlier[-1].id if earlier and at == 0 else None)
-        elif len(one.text) <= LONGEST_ENDING and ended_things(one.text):
-            draft = _draft((one, None), said, None)
-            yield replace(
-                draft, memory_type="event", confidence=WORTH, data={**draft.data, "kind": "end", "only_ends": True}
-            )
 
 
 def stated_in(text: str) -> list[tuple[str, str]]:
@@ -116,6 +110,17 @@ def stated_in(text: str) -> list[tuple[str, str]]:
         if one.found.salience >= WORTH and TYPES[kind] != "event" and not _QUESTION.search(one.text):
             found += [(part.text, TYPES[kind]) for part, _ in split_by_slots(one)]
     return found if len(found) > 1 or (found and found[0][0] != text.strip()) else []
+
+
+def statement_type(text: str) -> str:
+    """Return the type of a text that is one memory: that of its statements, or a fact if they differ or it has none.
+
+    >>> statement_type("I prefer window seats"), statement_type("门禁码 4711")
+    ('preference', 'fact')
+    """
+    worth = [one for one in statements(text, "user") if one.found.salience >= WORTH]
+    found = {_type(*part) for one in worth for part in split_by_slots(one)}
+    return found.pop() if len(found) == 1 else "fact"
 
 
 def _corrected(one: Statement, said: Said, earlier: Sequence[Said]) -> Said | None:
@@ -143,11 +148,13 @@ def _correction(one: Statement, said: Said, corrected: Said) -> Draft:
     slots = slot_values(corrected.text)
     slot = replace(slots[0], value=one.text, ended=False) if len(slots) == 1 else None
     draft = _draft((one, slot), said, None)
+    times = [*resolve(corrected.text, corrected.sent_at), *resolve(one.text, said.sent_at)]
     return replace(
         draft,
-        content=f"{with_dates(corrected.text, corrected.sent_at, future=None)} {draft.content}",
+        content=f"{corrected.text} {draft.content}",
         evidence=(Evidence(message_id=corrected.id), *draft.evidence),
-        data={**draft.data, "kind": "correction", "joined": True},  # it goes when either message is deleted
+        # It goes when either message is deleted.
+        data={**draft.data, **when_data(times), "kind": "correction", "joined": True},
     )
 
 
@@ -216,15 +223,17 @@ def split_clauses(one: Statement, least: float | None = None) -> list[tuple[Stat
 
 def _cut_at(one: Statement, starts: Sequence[int]) -> list[tuple[Statement, SlotValue | None]]:
     parts: list[tuple[Statement, SlotValue | None]] = []
+    read = ""
     for begin, following in pairwise([0, *starts, len(one.text)]):
         text = re.sub(r"(?<![,;，；\s])(?:[,;，；\s]|\b(?:and|but))+$", "", one.text[begin:following])
         end = begin + len(text)
-        if begin and one.text.startswith("我") and not text.startswith("我"):
-            text = f"我{text}"  # said once for all clauses
-        elif begin and _BARE_VERB.match(text) and _FIRST_PERSON.match(parts[-1][0].text):
-            text = f"I {text}"
-        part = Statement(text, one.start + begin, one.start + end, classify(text, "user"), one.dependent)
-        own = slot_values(text)
+        # The subject is said once for all clauses.
+        dropped = _HAN.match(text) and cue("no_subject").match(one.text)
+        chinese = not text.startswith("我") and ((begin and one.text.startswith("我")) or dropped)
+        subject = "我" if chinese else "I " if begin and _BARE_VERB.match(text) and _FIRST_PERSON.match(read) else ""
+        read = subject + text
+        part = Statement(text, one.start + begin, one.start + end, classify(read, "user"), one.dependent)
+        own = slot_values(read)
         parts.append((part, own[0] if own else None))
     return parts
 
@@ -233,16 +242,14 @@ def _draft(part: tuple[Statement, SlotValue | None], said: Said, follows: str | 
     one, slot = part
     kind = one.found.kind if one.found.kind in TYPES else _plain_kind(one.found)
     future = _future(one, kind)
-    occurred_at = _occurred_at(one.text, said.sent_at, future=future)
-    memory_type = TYPES[_plain_kind(one.found) if kind in ("change", "end", "correction") else kind]
-    if memory_type == "fact" and _HABIT.search(one.text) and slot is None:
-        memory_type = "pattern"
-    data: dict[str, JsonValue] = {"extractor": VERSION, "kind": kind, "speaker": said.speaker}
+    times = resolve(one.text, said.sent_at, future=future)
+    occurred_at = _occurred_at(times, said.sent_at, future=future)
+    data: dict[str, JsonValue] = {"extractor": VERSION, "kind": kind, "speaker": said.speaker, **when_data(times)}
     if one.dependent and follows:
         data["follows"] = follows  # by id: the text of another message must go when that is deleted
     return Draft(
-        memory_type="fact" if slot else memory_type,
-        content=with_dates(one.text, said.sent_at, future=future),
+        memory_type=_type(one, slot),
+        content=one.text,
         evidence=(Evidence(message_id=said.id, start=one.start, end=one.end),),
         occurred_at=said.sent_at if slot else occurred_at,
         valid_from=said.sent_at,
@@ -259,19 +266,25 @@ def _draft(part: tuple[Statement, SlotValue | None], said: Said, follows: str | 
     )
 
 
+def _type(one: Statement, slot: SlotValue | None) -> str:
+    """Return the type of a statement's memory."""
+    if slot is not None:
+        return "fact"
+    ends = one.found.kind not in TYPES or one.found.kind in ("change", "end", "correction")
+    memory_type = TYPES[_plain_kind(one.found) if ends else one.found.kind]
+    return "pattern" if memory_type == "fact" and _HABIT.search(one.text) else memory_type
+
+
 def _plain_kind(found: Classification) -> str:
     return max(_PLAIN_KINDS, key=found.probability)
 
 
-def with_dates_of(text: str, sent_at: datetime) -> str:
-    """Write absolute dates into a whole message, statement by statement."""
-    if not dates(text, sent_at, future=True) and not dates(text, sent_at):
-        return text
-    dated = text
-    for one in reversed(statements(text, "user")):
-        future = _future(one, one.found.kind)
-        dated = dated[: one.start] + with_dates(text[one.start : one.end], sent_at, future=future) + dated[one.end :]
-    return dated
+def times_in(text: str, sent_at: datetime) -> list[Time]:
+    """Return the times that a whole message names, statement by statement."""
+    if not resolve(text, sent_at, future=True) and not resolve(text, sent_at, future=False):
+        return []
+    found = ((one, _future(one, one.found.kind)) for one in statements(text, "user"))
+    return [time for one, future in found for time in resolve(one.text, sent_at, future=future)]
 
 
 def _future(one: Statement, kind: str) -> bool | None:
@@ -284,13 +297,10 @@ def _future(one: Statement, kind: str) -> bool | None:
     return None if max(ahead, behind) < 0.15 else ahead > behind
 
 
-def _occurred_at(text: str, said_at: datetime, *, future: bool | None) -> datetime:
+def _occurred_at(times: Sequence[Time], said_at: datetime, *, future: bool | None) -> datetime:
     """Return the first time that a plan or event names, or when it was said."""
-    if future is None:
-        return said_at
-    found = [span.start for span in dates(text, said_at, future=future)]
-    fitting = [start for start in found if (start >= said_at) == future]
-    return fitting[0] if fitting else said_at
+    starts = (time.start for time in times if time.start is not None)
+    return next((start for start in starts if future is not None and (start >= said_at) == future), said_at)
 
 
 WORTH = 0.45  # salience from which a statement becomes a memory

@@ -23,7 +23,7 @@ from ..store.write_set import ChangedMemory, NewMemory
 from .build import Context, stated
 from .change import embed_changes, prepare
 from .drafts import Known, Said
-from .reconcile import ACTOR, Proposed, Reconciled, edited
+from .reconcile import ACTOR, CAN_END, Proposed, Reconciled, edited, may_join
 from .repeats import has_details, says_both
 
 if TYPE_CHECKING:
@@ -32,12 +32,13 @@ if TYPE_CHECKING:
 MOST = 20  # memories
 MOST_ASKED = 12  # messages by which they are found, the longest ones
 LEAST = 0.2  # similarity or share of words
-KINDS = ("fact", "preference", "pattern", "task", "event")
 
 
 async def known_memories(said: Sequence[Said], *, place: Scope, at: datetime, flow: Flow) -> tuple[Known, ...]:
     """Return the memories nearest to some messages, oldest first."""
-    where = Filter(user_id=place.user_id, agent_id=place.agent_id, group_id=place.group_id, memory_types=KINDS, now=at)
+    where = Filter(
+        user_id=place.user_id, agent_id=place.agent_id, group_id=place.group_id, memory_types=CAN_END, now=at
+    )
     texts = [one.text for one in said if not is_instruction(one.role)]
     texts = sorted(texts, key=len, reverse=True)[:MOST_ASKED]
     try:
@@ -78,9 +79,7 @@ async def join_named(
         repeats, merges = named[new.id]
         touched = {one.id for one in found.effects.changes} | found.effects.evidence.keys()
         for old in await flow.store.memories.get(place.user_id, [*repeats, *merges]):
-            same = old.valid_to is None and old.status == "active" and old.trust == new.trust
-            same = same and teller_of(old.data, place.user_id) == teller_of(new.data, place.user_id)
-            if not same or old.id in touched or await edited(old, flow.store):
+            if not may_join(new, old, place) or old.id in touched or await edited(old, flow.store):
                 continue
             if old.id in repeats and has_details(old.content, new.content):
                 found = _joined(found, new, old)

@@ -15,10 +15,10 @@ from ..store.write_set import NewMemory
 from ..text_cache import text_cache
 from .build import Context, derived
 from .classify import classify
-from .drafts import Draft, Evidence
+from .drafts import COMPARED, Draft, Evidence
 from .extract import Statement, refers_back, split_by_slots, split_clauses, statements
 from .facts import Line, fact_of
-from .slots import COMPARED, SlotValue, introduced, slot_values
+from .slots import SlotValue, introduced, slot_values
 
 # Patterns may misread a sentence, and a statement must not vanish because of that: it states an attribute only where
 # most of it is about that.
@@ -96,7 +96,7 @@ def rest_of(text: str, parts: Sequence[Part], ended: Collection[Part]) -> str:
 
     >>> text = "我住在上海，在银行上班，养了一只猫"
     >>> rest_of(text, parts_of(text), parts_of(text)[:1])
-    '我在银行上班，养了一只猫'
+    '在银行上班，养了一只猫'
     """
     runs: list[list[Part]] = [[]]
     for part in parts:

@@ -25,8 +25,8 @@ MOSTLY = 0.4  # share of foreign words from which on a statement is not the spea
 ENDING = frozenset({"change", "end", "correction"})  # kinds of statements that end others
 
 
-def in_whose_words(draft: Draft, text: str) -> Draft | None:
-    """Return a draft as far as the words of its message are the speaker's own; None if nothing of it is left."""
+def in_whose_words(draft: Draft, text: str) -> Draft:
+    """Return a draft as far as the words of its message are the speaker's own."""
     source = draft.source
     start, end = source.start or 0, len(text) if source.end is None else source.end
     own, foreign = divide(text, start, end)
@@ -61,9 +61,7 @@ def _is_claimed_in(own: str, foreign: str, draft: Draft) -> bool:
     return kind not in ENDING or classify(own).kind in ENDING
 
 
-def _without_claims(draft: Draft, *, kind: JsonValue = QUOTE, **changes: Any) -> Draft | None:
-    if draft.data.get("only_ends"):
-        return None
+def _without_claims(draft: Draft, *, kind: JsonValue = QUOTE, **changes: Any) -> Draft:
     return replace(
         draft,
         owner=None,

@@ -28,12 +28,14 @@ from ..store.write_set import (
     Source,
 )
 from .build import Context, part_row, statement_hash
+from .drafts import COMPARED
 from .facts import Fact, Line, Timeline, fact_in, fact_of, line_of, partial_line, placed, several_slot
-from .nearest import Told
 from .parts import Part, nearest_part, parts_of, rest_of
-from .slots import COMPARED
+
+Told = MemoryItem | NewMemory
 
 ACTOR = "jiyi"
+CAN_END = ("fact", "preference", "pattern", "task", "event")
 DATED = frozenset({"event", "task"})  # the same on another day is another one
 
 
@@ -310,20 +312,29 @@ def _rests(
         if not over and successor is not None and (nearest := nearest_part(parts, successor)):
             over = [nearest]
         if over and (rest := rest_of(old.content, parts, over)):
-            found.append((old, _rest(rest, old, place)))
+            left = [part for part in parts if part not in over]
+            found.append((old, rest_row(rest, left, old, place)))
     return found
 
 
-def _rest(text: str, old: MemoryItem, place: Scope) -> NewMemory:
+def rest_row(text: str, parts: Sequence[Part], old: Told, place: Scope) -> NewMemory:
     """Return the memory of what is left of a statement."""
     by = told_by(old.data, place.user_id)
     said = statement_hash(text, old.memory_type, place.agent_id, place.group_id, trust=old.trust, by=by)
     reason = "another part of the memory has ended"
     rest = part_row(old, text, {**old.data, REST_OF: old.id}, said, source=STATED, reason=reason)
-    parts = parts_of(text)
     facts = [fact for part in parts if (fact := part_fact(part, rest, place))]
     several = several_slot(place.agent_id, place.group_id, old.trust) if facts else None
     return replace(rest, slot=facts[0].slot if len(parts) == 1 and facts else several)
+
+
+def may_join(new: Told, old: MemoryItem, place: Scope) -> bool:
+    """Return True if a stored memory holds and may say the same as a new one: it is of the same place, of the same
+    teller, and as trusted."""
+    if old.status != "active" or old.valid_to is not None or old.trust != new.trust:
+        return False
+    same_place = (old.agent_id, old.group_id) == (place.agent_id, place.group_id)
+    return same_place and teller_of(old.data, place.user_id) == teller_of(new.data, place.user_id)
 
 
 async def edited(old: MemoryItem, store: Store) -> bool:

@@ -18,15 +18,15 @@ from ..languages import cue
 from ..languages.base import word_set
 from ..languages.terms import tokens
 from ..models import MemoryItem
-from ..roles import teller_of
+from ..models.shown_dates import shown_dates
 from ..scope import Scope
 from ..store.write_set import EXTRACTED, NOT_INDEXED, STATED, ChangedMemory, Effects, NewMemory, Source
 from ..text_cache import text_cache
 from .behavior import BEHAVIOR, accrued, last_time
 from .change import embed_changes, prepare
+from .drafts import COMPARED
 from .facts import several_slot
-from .reconcile import ACTOR, DATED, edited
-from .slots import COMPARED
+from .reconcile import ACTOR, DATED, edited, may_join
 
 if TYPE_CHECKING:
     from .add import Flow
@@ -252,12 +252,10 @@ def _comparable(new: NewMemory) -> bool:
 
 
 def _mergeable(new: NewMemory, old: MemoryItem, place: Scope) -> bool:
-    if (old.agent_id, old.group_id, old.trust) != (place.agent_id, place.group_id, new.trust):
-        return False
-    if old.valid_to is not None or old.status != "active" or old.memory_type != new.memory_type:
-        return False
-    if old.expires_at != new.expires_at or teller_of(old.data, place.user_id) != teller_of(new.data, place.user_id):
+    if not may_join(new, old, place) or (old.memory_type, old.expires_at) != (new.memory_type, new.expires_at):
         return False
     if new.memory_type in DATED and old.occurred_at.date() != new.occurred_at.date():
+        return False
+    if shown_dates(new.data) != shown_dates(old.data):
         return False
     return says_the_same(new.content, old.content)

@@ -15,7 +15,6 @@ from ..errors import LlmError
 from ..ids import new_id
 from ..index.query import IndexQuery
 from ..models import CandidateMemory, MemoryItem
-from ..roles import teller_of
 from ..scope import Filter, Scope
 from ..store.write_set import STATED, Change, ChangedMemory, Effects, NewMemory, NewRelation
 from .build import Context, stated
@@ -23,8 +22,7 @@ from .change import embed_changes, prepare
 from .derive import wishes
 from .drafts import Draft, Extracted, Said, Unit
 from .extract import stated_in
-from .known import KINDS
-from .reconcile import ACTOR, Reconciled, edited, end_statement, facts_in, keep_rest
+from .reconcile import ACTOR, CAN_END, Reconciled, edited, end_statement, facts_in, keep_rest, may_join
 from .repeats import content_words, covers, merged_fields, says_both
 from .similar import MAX_PAIRS, DatedText, Judgement
 
@@ -52,7 +50,9 @@ async def judge_saved(ids: Sequence[str], context: Context, at: datetime, flow: 
     if not pairs or flow.judge is None:
         return found
     try:
-        judgements = await flow.judge([(_dated(new), _dated(old)) for new, old in pairs], user_id=context.user_id)
+        judgements = await flow.judge(
+            [(DatedText.of(new), DatedText.of(old)) for new, old in pairs], user_id=context.user_id
+        )
     except LlmError as error:
         return replace(found, problems=(f"what was saved was not compared with other memories: {error}",))
     for (new, old), judgement in zip(pairs, judgements, strict=True):
@@ -68,10 +68,6 @@ def _current(one: MemoryItem) -> bool:
     return one.status == "active" and one.valid_to is None
 
 
-def _dated(memory: MemoryItem) -> DatedText:
-    return DatedText(text=memory.content, at=memory.occurred_at)
-
-
 async def _pairs(
     saved: Sequence[MemoryItem], place: Scope, at: datetime, flow: Flow
 ) -> list[tuple[MemoryItem, MemoryItem]]:
@@ -79,7 +75,9 @@ async def _pairs(
     entries = await flow.store.entries.get(place.user_id, [one.id for one in saved])
     found: list[tuple[float, MemoryItem, MemoryItem]] = []
     taken = {one.id for one in saved}
-    where = Filter(user_id=place.user_id, agent_id=place.agent_id, group_id=place.group_id, memory_types=KINDS, now=at)
+    where = Filter(
+        user_id=place.user_id, agent_id=place.agent_id, group_id=place.group_id, memory_types=CAN_END, now=at
+    )
     for new in saved:
         entry = entries.get(new.id)
         if entry is None or entry.vector is None:
@@ -88,9 +86,8 @@ async def _pairs(
         nearest = [at_ for at_ in np.argsort(-near.semantic) if near.ids[at_] not in taken][:NEIGHBOURS]
         likeness = {str(near.ids[at_]): float(near.semantic[at_]) for at_ in nearest}
         for old in await flow.store.memories.get(place.user_id, list(likeness)):
-            own = (old.agent_id, old.group_id, old.trust) == (place.agent_id, place.group_id, new.trust)
-            own = own and teller_of(old.data, place.user_id) == teller_of(new.data, place.user_id)
-            if own and _current(old) and likeness[old.id] >= MIN_LIKENESS and not await edited(old, flow.store):
+            near_enough = likeness[old.id] >= MIN_LIKENESS and may_join(new, old, place)
+            if near_enough and not await edited(old, flow.store):
                 found.append((likeness[old.id], new, old))
                 taken.add(old.id)
     found.sort(key=lambda pair: -pair[0])

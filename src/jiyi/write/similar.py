@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol, Self
 
 import numpy as np
 
@@ -17,12 +17,11 @@ from ..errors import LlmError
 from ..index.query import IndexQuery
 from ..languages.terms import hamming
 from ..models import MemoryItem
-from ..roles import teller_of
 from ..scope import Filter, Scope
 from ..store.write_set import Change, ChangedMemory, Effects, NewMemory, NewRelation, Source
 from ..text.passages import summarise
 from .index import embed_entries, entry_of, index_entry
-from .reconcile import ACTOR, edited
+from .reconcile import ACTOR, edited, may_join
 
 if TYPE_CHECKING:
     from .add import Flow
@@ -49,6 +48,10 @@ class DatedText:
 
     text: str
     at: datetime
+
+    @classmethod
+    def of(cls, memory: NewMemory | MemoryItem) -> Self:
+        return cls(text=memory.content, at=memory.occurred_at)
 
 
 Pair = tuple[DatedText, DatedText]  # new, old
@@ -79,7 +82,7 @@ async def judge_similar(
     pairs = await _pairs(memories, effects, place, at, flow) if flow.judge is not None else []
     if not pairs or flow.judge is None:
         return tuple(memories), effects, (), ()
-    asked = [(_dated(new), _dated(old)) for new, old, _ in pairs]
+    asked = [(DatedText.of(new), DatedText.of(old)) for new, old, _ in pairs]
     try:
         judgements = await flow.judge(asked, user_id=place.user_id)
     except LlmError as error:
@@ -97,10 +100,6 @@ async def judge_similar(
         relations=(*effects.relations, *outcome.relations),
     )
     return left, more, tuple(outcome.evidence), ()
-
-
-def _dated(memory: NewMemory | MemoryItem) -> DatedText:
-    return DatedText(text=memory.content, at=memory.occurred_at)
 
 
 async def _pairs(
@@ -130,9 +129,7 @@ async def _pairs(
 
 
 def _similar(new: NewMemory, old: MemoryItem, likeness: float, place: Scope, flow: Flow) -> bool:
-    if (old.agent_id, old.group_id) != (place.agent_id, place.group_id) or old.valid_to is not None:
-        return False
-    if old.trust != new.trust or teller_of(old.data, place.user_id) != teller_of(new.data, place.user_id):
+    if not may_join(new, old, place):
         return False
     if likeness >= MIN_SIMILARITY:
         return True

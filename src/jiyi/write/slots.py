@@ -1,20 +1,15 @@
 """Single-valued attributes and endings that English and Chinese sentences state.
 
 A slot's value is the whole phrase. A later statement of the same subject and slot supersedes the earlier one; an
-ending names a value, or ends whatever holds. Sentences about the past, wishes and conditions state no slot. Things
-that are no attribute end too: a pet that died, a car that was sold, a cancelled course.
+ending names a value, or ends whatever holds. Sentences about the past, wishes and conditions state no slot.
 """
 
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from functools import cache
 from importlib.resources import files
-from typing import Self
 
-from ..languages import LANGUAGES, cue, dates
-from ..languages.base import word_set
 from .own_words import is_own
 from .values import is_value
 
@@ -255,78 +250,3 @@ def self_introduced(text: str) -> list[tuple[str, tuple[int, int]]]:
             end = more.end()
         return parts if len(parts) > 1 and not text[end:].strip(" .!。！") else []
     return []
-
-
-_NO_ENDING = re.compile(r"\b(?:if|would|never|not|almost|nearly)\b|n['’]t\b|如果|要是|差点|没|别", re.IGNORECASE)
-_LATIN = re.compile(r"[a-zà-öø-ÿ0-9][a-zà-öø-ÿ0-9'&-]*")
-_HAN = re.compile(r"[\u4e00-\u9fff]{2,}")
-_NOT_NAMED = word_set(
-    "my our the a an his her their old poor little dear new lovely dog cat and has have was were is are got just been"
-    " finally sadly up all me it them that this on in at to with for of phone battery"
-)
-_DATE_NOTE = re.compile(r" ?[(（]\d{4}-[^()（）]*[)）]")
-_CHANGE_WORDS = {
-    change: [word for language in LANGUAGES for word in getattr(language, f"{change}_words")]
-    for change in ("ending", "moving")
-}
-_ANY_DAY = datetime(2000, 1, 1, tzinfo=UTC)  # the positions of times do not depend on it
-COMPARED = 2_000  # characters at the beginning of a text that are compared with others
-
-Thing = frozenset[str]  # the words that name it
-
-
-def ended_things(text: str) -> list[Thing]:
-    """Return each thing that has ended.
-
-    >>> ended_things("We sold the Civic yesterday.")
-    [frozenset({'civic'})]
-    """
-    return _things(text, "ending", ",", "")
-
-
-def moved_things(text: str) -> list[Thing]:
-    """Return each thing that takes place at another time.
-
-    >>> moved_things("They moved our lunch to Friday.")
-    [frozenset({'lunch'})]
-    """
-    return _things(text, "moving", "§", "§")
-
-
-def _things(text: str, change: str, mark: str, chinese_mark: str) -> list[Thing]:
-    """Return what the groups of a cue name in a text whose dates are replaced by marks."""
-    text = text[:COMPARED]
-    folded = text.casefold()
-    if not any(word in folded for word in _CHANGE_WORDS[change]) or _NO_ENDING.search(text):
-        return []
-    text = _DATE_NOTE.sub("", text)
-    for span in reversed(dates(text, _ANY_DAY)):
-        text = f"{text[: span.at[0]]}{chinese_mark if _HAN.match(span.text) else mark}{text[span.at[1] :]}"
-    found: dict[Thing, None] = {}
-    for match in cue(change).finditer(text):
-        if not is_own(text, match.start()):
-            continue
-        named = next((value for value in match.groupdict().values() if value), "").lower()
-        words = frozenset(_LATIN.findall(named)) - _NOT_NAMED | frozenset(_HAN.findall(named))
-        if words:
-            found[words] = None
-    return list(found)
-
-
-@dataclass(frozen=True, slots=True)
-class Naming:
-    """The words of a text, by which it names things."""
-
-    text: str  # in lower case
-    words: frozenset[str]
-    is_dated: bool  # extraction has added a date
-
-    @classmethod
-    def of(cls, text: str) -> Self:
-        text = text[:COMPARED]
-        lower = text.lower()
-        return cls(lower, frozenset(_LATIN.findall(lower)), _DATE_NOTE.search(text) is not None)
-
-    def names(self, thing: Thing) -> bool:
-        """Return True if the text names a thing with all its words."""
-        return all(word in (self.words if word.isascii() else self.text) for word in thing)

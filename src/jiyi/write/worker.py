@@ -53,6 +53,7 @@ class Worker:
         self._meter = meter or Meter()
         self._owner = f"{socket.gethostname()[:24]}:{os.getpid()}:{new_id()[-8:]}"
         self._more = asyncio.Event()
+        self._is_cut_off = False  # the store did not answer when it was last asked
         self.done = 0
 
     def wake(self) -> None:
@@ -60,7 +61,8 @@ class Worker:
         self._more.set()
 
     async def run(self, *, until_idle: bool) -> None:
-        """Run jobs until there are none, or for ever. When cancelled, unfinished jobs are released."""
+        """Run jobs until there are none, or for ever. When cancelled, unfinished jobs are released. With `until_idle` a
+        store that does not answer is an error."""
         running: set[asyncio.Task[None]] = set()
         try:
             while True:
@@ -72,8 +74,8 @@ class Worker:
                     task.add_done_callback(running.discard)
                     task.add_done_callback(lambda _: self._more.set())
                     continue
-                idle = not running and await self._store.jobs.next_due() is None
-                if until_idle and idle and not self._more.is_set():
+                idle = until_idle and not running and await self._store.jobs.next_due() is None
+                if idle and not self._more.is_set():
                     return
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(POLL_S):  # not wait_for, which in Python 3.11 can miss a cancellation
@@ -86,10 +88,14 @@ class Worker:
     async def _claim(self) -> Lease | None:
         now = utc_now()
         try:
-            return await self._store.jobs.claim(self._owner, now, now + self._lease_time)
+            lease = await self._store.jobs.claim(self._owner, now, now + self._lease_time)
         except StoreError as error:
-            logger.warning("no job can be taken now: %s", error)
+            if not self._is_cut_off:
+                logger.warning("no job can be taken now: %s", error)
+            self._is_cut_off = True
             return None
+        self._is_cut_off = False
+        return lease
 
     async def _attempt(self, lease: Lease) -> None:
         """Run a job once and store its outcome."""
@@ -189,7 +195,7 @@ async def run_job(lease: Lease, flow: Flow, *, max_attempts: int, answers: Answe
             messages = await flow.store.messages.get(lease.user_id, left["messages"])
             made = await _made(messages, context, at, flow, lease.attempt, max_attempts)
         memories, problem = await index((), (), made, lease.user_id, at, flow)
-        effects, unread = await end_what_changed(memories, made.effects, context.place, at, flow)
+        memories, effects, unread = await end_what_changed(memories, made.effects, context.place, at, flow)
         memories, effects, same = await merge_repeated(memories, made.repeats, effects, context.place, at, flow)
         memories, effects, met, unjudged = await judge_similar(memories, effects, context.place, at, flow)
         memories, effects = await divided(memories, effects, (), context.place, at, flow)

@@ -75,7 +75,7 @@ class JiyiMemory(AutoGenMemory, Component[JiyiMemoryConfig]):
         wanted = {"limit": self._limit or most, **kwargs}
         found = await self._conversation.search(_text(query) if isinstance(query, MemoryContent) else query, **wanted)
         items = await memory.get_many([hit.id for hit in found.hits], user_id=self._binding.user_id)
-        contents = {item.id: item.content for item in items}
+        contents = {item.id: item.dated_text for item in items}
         return MemoryQueryResult(results=[_content(hit, contents[hit.id]) for hit in found.hits if hit.id in contents])
 
     async def update_context(self, model_context: ChatCompletionContext) -> UpdateContextResult:
@@ -87,7 +87,7 @@ class JiyiMemory(AutoGenMemory, Component[JiyiMemoryConfig]):
         if not isinstance(model_context, MemoryContext):  # a MemoryContext recalls itself
             await self._place(model_context, [message for message in messages if not self._is_ours(message)], recalled)
         results = [
-            *(_content(memory, memory.content) for memory in recalled.standing),
+            *(_content(memory, memory.dated_text) for memory in recalled.standing),
             *(_content(hit, hit.content_preview) for hit in recalled.hits),
         ]
         return UpdateContextResult(memories=MemoryQueryResult(results=results))

@@ -8,11 +8,10 @@ from pydantic import BeforeValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from ... import validation
-from ...areas.recalls import LEAST_SCORE, select
 from ...engine import runtime
-from ...models import Hit, MemoryItem, SearchResult
+from ...models import MemoryItem
 from ...text.fence import named, strip_context
-from ..recall import Conversation
+from ..recall import Conversation, Recalled
 from .inputs import (
     MAX_HITS,
     AskMemoryInput,
@@ -96,30 +95,22 @@ class Refused(Exception):
 
 @tool(read_only=True)
 async def search_memories(conversation: Conversation, given: SearchMemoriesInput) -> SearchMemoriesOutput:
-    limit = given.limit or runtime(conversation.memory).settings.tools.max_results_per_search
+    most = runtime(conversation.memory).settings.tools.max_results_per_search
     times = (*(given.time_range or ()), given.time_range_days)
-    is_filtered = any((given.memory_types, *times, given.min_relevance_score, given.metadata, given.keywords))
-
-    async def search(wanted: int) -> SearchResult:
-        return await conversation.search(
-            given.query,
-            search_mode=given.search_mode,
-            keywords=given.keywords,
-            memory_types=given.memory_types,
-            metadata=given.metadata,
-            time_range=given.time_range,
-            time_range_days=given.time_range_days,
-            min_relevance_score=given.min_relevance_score or (0.0 if is_filtered else LEAST_SCORE),
-            limit=wanted,
-        )
-
-    standing: Sequence[MemoryItem] = ()
-    if is_filtered:
-        found = await search(limit)
-        hits: Sequence[Hit] = found.hits
-    else:
-        always = await conversation.standing(skip_session=False)
-        hits, standing, found = await select(search, given.query, always, limit=limit)
+    filters = (given.memory_types, *times, given.min_relevance_score, given.metadata, given.keywords)
+    if not any(filters) and given.search_mode is None:
+        return await _recalled(conversation, given.query, given.limit, most)
+    found = await conversation.search(
+        given.query,
+        search_mode=given.search_mode,
+        keywords=given.keywords,
+        memory_types=given.memory_types,
+        metadata=given.metadata,
+        time_range=given.time_range,
+        time_range_days=given.time_range_days,
+        min_relevance_score=given.min_relevance_score or 0.0,
+        limit=given.limit or most,
+    )
     if given.memory_types and not found.searched:  # models invent types, which would hide every memory
         output: SearchMemoriesOutput = await search_memories.run(
             conversation, given.model_copy(update={"memory_types": None})
@@ -127,13 +118,30 @@ async def search_memories(conversation: Conversation, given: SearchMemoriesInput
         return output.model_copy(update={"types_without_memories": tuple(given.memory_types)})
     return SearchMemoriesOutput(
         total_found=found.total_found,
-        results=[MemorySearchResult.of(hit) for hit in hits],
+        results=[MemorySearchResult.of(hit) for hit in found.hits],
         search_strategy_used=found.search_strategy_used,
-        standing=[ListedMemory.of(one) for one in standing],
+        standing=[],
         expanded_keywords=list(found.expanded_keywords) or None,
         degraded=list(found.degraded),
         # A filter that matches nothing also searches 0 memories.
         nothing_stored=not found.searched and not await _has_any(conversation),
+        private=conversation.private,
+    )
+
+
+async def _recalled(conversation: Conversation, query: str, limit: int | None, most: int) -> SearchMemoriesOutput:
+    """Recall for a query without filters: few memories, and the wishes and limits that bear on it."""
+    report = await conversation.find(query, limit)
+    recalled = Recalled.of(report, query)
+    nothing = not report.used and not await _has_any(conversation)
+    return SearchMemoriesOutput(
+        total_found=report.total_found,
+        results=[MemorySearchResult.of(hit) for hit in recalled.hits[: limit or most]],
+        search_strategy_used=runtime(conversation.memory).settings.search.default_mode,
+        standing=[ListedMemory.of(one) for one in recalled.standing],
+        expanded_keywords=None,
+        degraded=list(report.problems),
+        nothing_stored=nothing,
         private=conversation.private,
     )
 

@@ -11,6 +11,7 @@ from typing import Literal, Self
 from pydantic import JsonValue
 
 from ...models import RELEVANT, Hit, MemoryItem, Value
+from ...models.shown_dates import with_dates
 from ...text.fence import NOTICES, Fence, harmless, named, one_line, quoted
 from .inputs import ToolLanguage
 
@@ -111,7 +112,7 @@ class ListedMemory(Value):
     def of(cls, memory: MemoryItem) -> Self:
         return cls(
             memory_key=key_of(memory),
-            summary=one_line(memory.summary[:SUMMARY]),
+            summary=one_line(with_dates(memory.summary, memory.data)[:SUMMARY]),
             memory_type=memory.memory_type,
             created_at=memory.created_at,
             tags=list(memory.tags),
@@ -191,8 +192,8 @@ class GetMemoryDetailOutput(ToolOutput):
         return cls(
             memory_key=key_of(memory),
             memory_type=memory.memory_type,
-            summary=one_line(memory.summary[:SUMMARY]),
-            content="\n".join(map(one_line, part.splitlines())),
+            summary=one_line(with_dates(memory.summary, memory.data)[:SUMMARY]),
+            content="\n".join(map(one_line, (part if offset else with_dates(part, memory.data)).splitlines())),
             offset=offset,
             total_characters=len(memory.content),
             next_offset=end if end < len(memory.content) else None,

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 from pydantic import JsonValue
 
 from ... import validation
-from ...engine import delete_many, has_reranker, ids_in, update_many, users_in
+from ...engine import delete_many, has_reader, ids_in, update_many, users_in
 from ...engine import owner_of as stored_owner
 from ...errors import InvalidInput, NotFound
 from ...ids import from_uuid, time_of, to_uuid
@@ -142,8 +142,8 @@ class Mem0:
     ) -> list[dict[str, Any]]:
         """Return the best memories, best first; `score` is the probability that one answers the query. Without a
         threshold, wishes and limits of the user that always apply are among the last ones."""
-        if rerank and not has_reranker(self.memory):
-            raise InvalidInput("rerank", "needs a reranker: pip install jiyi-rerank")
+        if rerank and not has_reader(self.memory):
+            raise InvalidInput("rerank", "needs the reader, which the setting search.reader has turned off")
         tree = FilterTree(filters)
         owners, scope = await self._owners(tree), self._scope(tree, categories)
         if len(owners) > MAX_USERS:
@@ -156,9 +156,10 @@ class Mem0:
             if exact and len(owners) == 1 and threshold is None and not categories:
                 scores = await recalled_scores(self.memory, query, owner, scope, limit=limit, asked_at=asked_at)
             else:
-                result = await self.memory.search(
+                result = await self.memory._search(
                     query,
                     user_id=owner,
+                    with_messages=False,
                     min_relevance_score=threshold or 0.0,
                     limit=min(2 * limit, validation.MAX_LIMIT) if exact else validation.MAX_LIMIT,
                     asked_at=asked_at,
@@ -377,7 +378,7 @@ def shown(item: MemoryItem) -> dict[str, Any]:
     """Return a memory in mem0's form."""
     return {
         "id": to_uuid(item.id),
-        "memory": item.content,
+        "memory": item.dated_text,
         "user_id": user_shown(item.user_id),
         "agent_id": item.agent_id,
         "app_id": item.group_id,
@@ -404,7 +405,7 @@ def _results(receipt: Receipt) -> list[MemoryItem]:
 def added(receipt: Receipt) -> dict[str, Any]:
     waiting = receipt.state is ReceiptState.ACCEPTED
     status = "PENDING" if waiting else "FAILED" if receipt.state is ReceiptState.FAILED else "SUCCEEDED"
-    results = [{**shown(item), "event": "ADD", "data": {"memory": item.content}} for item in _results(receipt)]
+    results = [{**shown(item), "event": "ADD", "data": {"memory": item.dated_text}} for item in _results(receipt)]
     message = "the messages are stored; memories are extracted in the background" if waiting else "stored"
     return {"results": results, "status": status, "event_id": to_uuid(receipt.id), "message": message}
 

@@ -100,8 +100,8 @@ class AsyncMemory:
         show_expired: bool = False,
         **older: Any,
     ) -> dict[str, Any]:
-        """Search memories, best first. `threshold` is compared with a probability; by default nothing is cut off. A
-        reranker that is installed is always used, so `rerank` only asks for one to be there. `explain` is refused."""
+        """Search memories, best first. `threshold` is compared with a probability; by default nothing is cut off.
+        Hits are always read, so `rerank` only asks that the reader is not turned off. `explain` is refused."""
         wanted, top_k = _older_names(filters, top_k, older)
         _refuse("show_expired", show_expired, "expired memories are not returned")
         _refuse("explain", explain, "`Memory.search(explain=True)` of Jiyi shows the parts of a score")

@@ -3,6 +3,7 @@
 from ..base import DateRules, Language
 from . import dates, relative_dates
 from .dates import CLOCK
+from .en_recurrences import RECURRENCES
 from .relative_dates import RANGES, english_number
 from .words import STOP_WORDS
 
@@ -16,6 +17,11 @@ ENGLISH = Language(
     speaker_alone=r"\b(?:I|I['’]\w+|me|my|mine|myself)\b",
     second_person=r"\b(?:you|you['’]\w+|yours?|yourself)\b",
     negation=r"\b(?:no|not|never|none|without|un\w{1,20}able)\b|n['’]t\b",
+    question=(
+        r"\?|\b(?:what|which|who(?:se|m)?|when|where|why|how|should|could|would|please)\b"
+        r"|^(?:is|are|was|were|am|do|does|did|has|have|can|will|tell|show|give)\b"
+        r"|\b(?:write|draft|book|order|plan|suggest|recommend|cook|make|find|prepare|help|buy|pick|remind)\b"
+    ),
     past_question=(
         r"\b(?:used? to|before|prior to|previous(?:ly)?|former(?:ly)?|earlier|original(?:ly)?|initial(?:ly)?|ago|ever"
         r"|back (?:then|when)|in the past|at first|at that time|(?:my|our|your|his|her|their|the|['’]s) old|history"
@@ -30,18 +36,39 @@ ENGLISH = Language(
         r"|\byour (?:\w{1,20} )?(?:suggestion|recommendation|advice|answer|list|reply|explanation)"
     ),
     past_event=(
-        r"\b(?:was|were|had|did|didn['’]t|went|got (?:married|engaged|divorced|fired|promoted|back|home|in)|came|saw"
-        r"|met|gave|took|broke|fell|found|lost|won|sold|bought|began|died|ate|flew|drove|ran|quit|left|made|became|born"
-        r"|slept|woke|wrote|caught|cut|spent|paid|threw|hurt"
-        r"|(?<!getting )(?!need|feed|indeed|hundred|exceed|succeed|proceed|speed)"
+        r"\b(?:was|were|had|did|didn['’]t|went|got(?! to)|came|saw|been|gone|done|seen|hadn['’]t|wasn['’]t|weren['’]t"
+        r"|met|gave|took|broke|fell|found|lost|won|sold|bought|began|begun|died|ate|flew|drove|ran|quit|left|made|became"
+        r"|born|slept|woke|wrote|caught|cut|spent|paid|threw|hurt|sent|kept|taught|told|said|built|chose|drew|drank"
+        r"|fought|forgot|grew|heard|held|knew|lent|rode|rang|sang|sat|shot|spoke|stole|stood|swam|swore|tore|thought"
+        r"|understood|wore|felt|dug|bit|blew|brought|shook|led|froze|hid|laid|lay|sank|swept|taken|given|written|spoken"
+        r"|(?<!\bget )(?<!\bgets )(?<!getting )(?<!\bis )(?<!\bare )(?<!\bbe )(?<!\bbeing )"
+        r"(?!need|feed|indeed|hundred|exceed|succeed|proceed|speed)"
         r"[a-z]{2,20}(?<!suppos)(?<!excit)(?<!worri)(?<!stress)(?<!scar)(?<!tir)(?<!bor)(?<!us)ed)\b"
     ),
     arranged=(
         r"\b(?:booked|signed (?:me |us )?up|scheduled|registered|planned|invited|postponed|pushed|rescheduled|delayed"
-        r"|arranged|agreed|decided|ordered|enrolled|entered|confirmed|reserved|will|gonna|going to|deadline|due"
-        r"|appointment|interview|hope|want|should|need|starting"
+        r"|arranged|agreed|decided|ordered|enrolled|entered|confirmed|reserved|hope|want|(?:got|been) (?:moved|pushed)"
         r"|(?:for|by|until|til|till|before|to|moved from) (?:the )?$)"
     ),
+    aims_at=r"\b(?:for|by|until|til|till|due|to) (?:the )?$",
+    ahead=(
+        r"\b(?:will|gonna|(?<!was )(?<!were )going to|(?<!was )(?<!were )about to|shall|should|must|need to|needs to"
+        r"|have to|has to|gotta|remind (?:me|us)|don['’]?t (?:let me )?forget|remember to|upcoming|(?<!been )starting"
+        r"|let['’]?s|hoping to|planning to|plan to|see you)\b|['’]ll\b|\bwon['’]t\b"
+    ),
+    present=(
+        r"\b(?:is|isn['’]t|are|aren['’]t|am|im|have|has|leaves?|starts?|begins?|ends?|opens|closes?|expires?|arrives?"
+        r"|lands?|departs?|fly|flies|turns?|goes|comes|takes place|runs? out|submit|pick up|book|pay|call|due"
+        r"|deadline|appointment|interview|exam|meeting|dentist)\b"
+        r"|['’](?:s|m|re)\b"
+    ),
+    since=r"\bsince (?:the )?$",
+    habit=(
+        r"\b(?:every|each|usually|always|normally|generally|typically|never|often|sometimes|regularly|only|whenever)\b"
+        r"|\bday (?:nights|mornings|evenings)\b"
+    ),
+    yearly=r"\b(?:birthday|b-day|bday|anniversary|name day|born(?! (?:on |last |this )?(?:\w+day|night)))\b",
+    clause_end=r"\s(?:and|but|so|because|when|which|while)\s",
     limit=(
         r"\b(?:allerg(?:y|ic|ies)|intoleran(?:t|ce)|vegan|vegetarian|pescatarian|halal|kosher|co?eliac|diabet(?:es|ic)"
         r"|pregnan(?:t|cy)|asthma(?:tic)?|epilep(?:sy|tic)|wheelchair|colou?r[- ]?blind|blind|deaf|hard of hearing"
@@ -98,47 +125,14 @@ ENGLISH = Language(
         r"|(?:edit|correct|shorten|improve|fix|check) (?:this|these|it|the|my|any|for)\b(?: \w+){0,2}? ?"
         r"(?:text|grammar|spelling|wording|sentences?|paragraphs?|english|style|mistakes|typos|letter|e?-?mail|draft))\b"
     ),
-    ending=(
-        r"(?P<thing_en1>\b(?<!['&-])(?!(?:i|we|he|she|they|it|you|who)\b)\w[\w'&-]{0,39}(?: [\w'&-]{1,40}){0,3}?)"
-        r" (?:has |have |was |were |is |are |got |just |been |finally |sadly ){0,6}"
-        r"(?:died|passed away|put to sleep|put down|cancell?ed|called off|dead|fell through)\b"
-        r"|\b(?:sold|quit|cancell?ed|stopped|dropped|gave up|given up|called off|broke up with|split up with|got rid of"
-        r"|packed in|withdrew from|(?:i'm|im|i am|pulled|backed|dropped) out of(?= the)"
-        r"|no longer have|no longer do|(?:taken|took|came|come|coming) (?:me |him |her )?off) "
-        r"(?!by\b)(?:(?:my|the|our|taking|doing|going to|using|playing|eating|drinking) ){0,6}"
-        r"(?P<thing_en2>[\w'&-]{1,40}(?: [\w'&-]{1,40})?)"
-    ),
-    moving=(
-        r"(?P<thing_en1>\b(?<!['&-])(?!(?:i|we|he|she|they|it|you|who)\b)\w[\w'&-]{0,39}(?: [\w'&-]{1,40}){0,3}?)"
-        r" (?:has |have |was |were |is |are |got |just |been |now ){0,6}"
-        r"(?:moved|rescheduled|postponed|pushed|shifted|brought forward|put back|put off)(?: back)?"
-        r" (?:from|to|until|till) §"
-        r"|\b(?:moved|rescheduled|postponed|pushed|shifted|put off) (?:back )?(?:my|our|the) "
-        r"(?P<thing_en2>[\w'&-]{1,40}(?: [\w'&-]{1,40}){0,2}?) (?:back )?(?:from|to|until|till) §"
-    ),
-    moving_words=("moved", "rescheduled", "postponed", "pushed", "shifted", "brought", "put"),
-    ending_words=(
-        "died",
-        "passed",
-        "put",
-        "cancel",
-        "called",
-        "dead",
-        "fell",
-        "sold",
-        "quit",
-        "stopped",
-        "dropped",
-        "gave",
-        "given",
-        "broke",
-        "split",
-        "rid",
-        "packed",
-        "withdrew",
-        "out",
-        "longer",
-        "off",
+    phatic=(
+        r"\b(?:(?:hi|hiya|hey|hello|yo|good (?:morning|afternoon|evening|night|day)|morning|night|thank you|thanks?)"
+        r"(?: (?:there|all|everyone|guys))?|bye|goodbye|brb|gtg|ttyl|see (?:you|ya)(?: (?:later|soon|tomorrow|then))?"
+        r"|cheers|ty|thx|a lot|lots|so much|very much|again|please|sorry|you(?:['’]re| are) (?:welcome|the best|great)"
+        r"|no (?:problem|worries)|np|welcome|how are (?:you|things)|how(?:['’]s| is) (?:it going|everything)"
+        r"|what(?:['’]s| is) up|sup|ok|okay|k|cool|great|(?:very )?nice one|good|perfect|awesome|amazing|lovely"
+        r"|sure(?: thing)?|sounds good|got it|al?right|right|fine|well|yes|yeah|yep|yup|no|nope|nah|oh|ah|uh|um+|hm+"
+        r"|wow|whoa|oops|lo+l|lmao|rofl|(?:ha){1,20}h?|(?:he){2,20})\b"
     ),
     told_then=(
         r"(?:and |so |please |can you )?(?:(?:tell me|remind me) )?what (?:all |else )?"
@@ -146,7 +140,7 @@ ENGLISH = Language(
         r"|talk(?:ed)? about|spoken? about)(?: (?:to )?you)?|happened(?: to (?:me|us))?)"
         r"(?: (?:back )?(?:in|on|during|at|from))?"
     ),
-    asked_question=r"\b(?:ask(?:ed|ing)?|question|request(?:ed)?)\b",
+    recurrences=RECURRENCES,
     dates=DateRules(
         families=dates.FAMILIES + relative_dates.FAMILIES,
         before=dates.BEFORE,

@@ -12,17 +12,27 @@ from ..numeric import YEAR
 BEFORE = r"(?<![0-9A-Za-z_À-ɏ@#$/\\])(?<![0-9A-Za-z][.'-])(?<![0-9]:)"
 AFTER = r"(?![0-9A-Za-z_À-ɏ@])(?!\.[0-9A-Za-z])"
 
-MONTH_NAMES = "january|february|march|april|may|june|july|august|september|october|november|december"
-WEEKDAY_NAMES = "monday|tuesday|wednesday|thursday|friday|saturday|sunday"
+_MONTH_NAMES = "january|february|march|april|may|june|july|august|september|october|november|december"
+_WEEKDAY_NAMES = "monday|tuesday|wednesday|thursday|friday|saturday|sunday"
+# As people type them; they begin like the right ones.
+_TYPED_MONTHS = (
+    "janurary|januray|janaury|febuary|feburary|febraury|feburay|augest|septmber|sepember|octber|ocotber|octobor"
+    "|novemeber|novmber|noveber|decemeber|decmber|decembar"
+)
+MONTH_NAMES = f"{_MONTH_NAMES}|{_TYPED_MONTHS}"
+WEEKDAY_NAMES = (
+    f"{_WEEKDAY_NAMES}|tusday|tuseday|tuesaday|wensday|wednsday|wedensday|wendesday|wendsday|thrusday|thurday|thursady"
+    "|saterday|satuday|saturaday|sunady"
+)
 # Short ones only with a capital: the sun, he sat.
 SHORT_WEEKDAY_NAMES = "(?-i:Mon|Tues?|Wed|Thur?s?|Fri|Sat|Sun)"
 # Those that are nothing else: April and June are persons, and one may march in an august way.
-_CLEAR_MONTH = "(?P<month>january|february|july|september|october|november|december)"
+_CLEAR_MONTH = f"(?P<month>january|february|july|september|october|november|december|{_TYPED_MONTHS})"
 _MONTH = rf"(?P<month>{MONTH_NAMES}|(?:jan|feb|mar|apr|jun|jul|aug|sept?|oct|nov|dec)(?:\.(?=\s?[0-9]))?)"
 _MONTH_NAME = rf"(?P<month>{MONTH_NAMES}|(?-i:Jan|Feb|Apr|Aug|Sept?|Oct|Nov|Dec))"
 _NO_VERB = r"(?! (?:be|not|have|also|well|seem)\b)"
-_MONTHS = [name[:3] for name in MONTH_NAMES.split("|")]
-_WEEKDAYS = [name[:2] for name in WEEKDAY_NAMES.split("|")]
+_MONTHS = [name[:3] for name in _MONTH_NAMES.split("|")]
+_WEEKDAYS = [name[:2] for name in _WEEKDAY_NAMES.split("|")]
 
 DIRECTION = "(?P<dir>this past|this coming|last|this|next|past|coming)"
 _STEPS = {"last": -1, "this": 0, "next": 1}
@@ -209,7 +219,7 @@ _MONTH_RULES: tuple[Rule, ...] = (
     (rf"(?P<ry>last|this|next) year,? in {_MONTH}", _month),
     (rf"(?P<ry>last|this|next) year,? (?P<sign>on) {_MONTH} {_DAY}(?P<y>)", _date),
     (rf"{DIRECTION} {_MONTH_NAME}{_NO_VERB}", _month),
-    (rf"(?:in|during|since|until|till|before|after|early|late|mid)(?: |-)(?P<t>{_MONTH_NAME}{_NO_VERB})", _month),
+    (rf"(?:in|during|since|by|until|till|before|after|early|late|mid)(?: |-)(?P<t>{_MONTH_NAME}{_NO_VERB})", _month),
     (rf"of (?P<t>{_MONTH_NAME}{_NO_VERB})", _capital_month),
     (rf"(?P<t>{_MONTH_NAME})(?={_TO}{_PART_OF}(?:{MONTH_NAMES}))", _capital_month),
     (rf"(?:{MONTH_NAMES})(?: (?:and|or) |{_TO}){_PART_OF}(?P<t>{_MONTH_NAME})", _capital_month),

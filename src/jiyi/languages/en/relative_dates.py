@@ -37,12 +37,17 @@ _UNITS: dict[str, Unit] = {
 }  # fmt: skip
 
 _DAYS = {"day before yesterday": -2, "yesterday": -1, "today": 0, "tomorrow": 1, "day after tomorrow": 2}
+# As people type them.
+_TOMORROW = "tommorr?ow|tomorr?r?ow|tomorro|tmr|tmrw|tmrow|2morr?ow?"
+_YESTERDAY = "yesteday|yestarday|yesturday"
 # "In two days" is mostly how long something took; only with one of these, or at the start, is it when it will be.
 _WILL_BE = (
     r"(?:\A|[.!?;\n])[^A-Za-z0-9]*\Z|(?:\b(?:is|are|be|up|meet|call)|'s)\s\Z|(?:'ll|\b(?:will|won't|shall|going|gonna|due"
     r"|remind|starts?|begins?|leav(?:e|es|ing)|back|again|happen(?:s|ing)|coming|plan(?:s|ning)?|expires?|moving"
     r"|arriv(?:e|es|ing)))\b[^.!?;\n]*\Z"
 )
+# The first time in three weeks.
+_FOR_SO_LONG = r"\b(?:first|only time|best|worst|once|twice|times|not|never|hardly)\b[^.!?;,\n]*\Z|n't\b[^.!?;,\n]*\Z"
 
 
 def amount(match: re.Match[str]) -> Amount:
@@ -71,7 +76,10 @@ def _ahead(match: re.Match[str], calendar: Calendar) -> Part:
 
 def _ahead_if_said(match: re.Match[str], calendar: Calendar) -> Part | None:
     before = match.string[max(0, match.start() - 80) : match.start()]
-    return _ahead(match, calendar) if re.search(_WILL_BE, before, re.IGNORECASE) else None
+    if re.search(_FOR_SO_LONG, before, re.IGNORECASE):
+        return None
+    counted = calendar.stated and calendar.future and amount(match).unit not in ("minute", "hour")
+    return _ahead(match, calendar) if counted or re.search(_WILL_BE, before, re.IGNORECASE) else None
 
 
 def _last_one(match: re.Match[str], calendar: Calendar) -> Part:
@@ -163,7 +171,9 @@ _FREE = rf"(?! (?:before|after) (?:[0-9]|christmas|{MONTH_NAMES}))"
 _DAY_RULES: tuple[Rule, ...] = (
     (r"(?:the )?(?P<day>day before yesterday|day after tomorrow)", _day),
     (r"(?<!usa\s)(?P<day>yesterday|today|tomorrow)", _day),
-    (r"tonight", lambda _, calendar: in_day(calendar.unit("day", 0), "night")),
+    (_TOMORROW, lambda _, calendar: calendar.unit("day", 1)),
+    (_YESTERDAY, lambda _, calendar: calendar.unit("day", -1)),
+    (r"toni(?:ght|te)", lambda _, calendar: in_day(calendar.unit("day", 0), "night")),
     (r"last (?P<part>night|evening)", _last_night),
     (r"this (?P<part>morning|afternoon|evening)", _part_of_today),
     (r"(?:earlier|so far) (?P<unit>)today", _so_far),
@@ -174,7 +184,9 @@ _WEEKDAY_RULES: tuple[Rule, ...] = (
     (rf"{DIRECTION} {_WEEKDAY}{_FREE}", _weekday),
     (rf"(?P<dir>last|next) (?P<wd>{SHORT_WEEKDAY_NAMES})", _weekday),
     (r"on (?P<t>(?P<wd>(?-i:Mon|Tues?|Wed|Thur?s?|Fri|Sat)))", _weekday),
-    (rf"{_WEEKDAY},? (?:of )?(?P<rw>last|this|next) week", _weekday_of_week),
+    (r"(?:on|by|until|till|for|due) (?P<t>(?P<wd>mon|tues?|wed|thur?s?|fri|sat))", _weekday),
+    (r"(?P<wd>tues|thurs?)", _weekday),
+    (rf"(?P<wd>{WEEKDAY_NAMES}|tues|thurs?),? (?:of )?(?P<rw>last|this|next) week", _weekday_of_week),
     (rf"(?P<rw>last|this|next) week(?:'s|,)?(?: on)? {_WEEKDAY}", _weekday_of_week),
 )
 _UNIT_RULES: tuple[Rule, ...] = (
@@ -201,8 +213,8 @@ _UNIT_RULES: tuple[Rule, ...] = (
 )
 
 FAMILIES = (
-    Family("today|yesterday|tomorrow|tonight|night|evening|morning|afternoon", _DAY_RULES),
-    Family("mon|tue|wed|thu|fri|sat|sun", _WEEKDAY_RULES),
+    Family("today|yest|tom|tmr|2mo|tonight|tonite|night|evening|morning|afternoon", _DAY_RULES),
+    Family("day|mon|tue|wed|thu|fri|sat|sun", _WEEKDAY_RULES),
     Family("minute|min|hour|day|week|fortnight|month|year|quarter|night", _UNIT_RULES),
 )
 

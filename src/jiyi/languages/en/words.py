@@ -50,6 +50,18 @@ END_UNLESS_NUMBER = word_set("""
 """)
 # They may also end a sentence; then the next one begins with a capital.
 MAY_END = word_set("etc inc ltd co corp jr sr min mins hr hrs secs oz lb lbs ft yr yrs a.m p.m am pm")
+# Before the name of a person.
+TITLES = "Mr|Mrs|Ms|Miss|Dr|Prof|Professor"
+KIN = (
+    "sister|brother|mother|mum|mom|father|dad|wife|husband|partner|girlfriend|boyfriend|daughter|son|friend|boss|manager"
+    "|colleague|neighbour|cousin|aunt|uncle"
+)
+# Capitalised words that name nobody and nothing.
+NO_NAMES = word_set("""
+    The My Our His Her Their This That A An In On At If When Please I I'm I've I'll I'd OK TV PC PIN ID FYI Wi-Fi WiFi
+    English Chinese Monday Tuesday Wednesday Thursday Friday Saturday Sunday January February March April May June July
+    August September October November December Mondays Tuesdays Wednesdays Thursdays Fridays Saturdays Sundays
+""")
 TIME_OF_DAY = frozenset({"a.m", "p.m"})
 
 
@@ -66,20 +78,3 @@ def _stemmer() -> Callable[[str], str]:
     # Without its own cache a stemmer has no state that threads could spoil; `tokens` has a cache.
     stem_word: Callable[[str], str] = Stemmer("english", 0).stemWord
     return stem_word
-
-
-# Patterns in questions for the relevance model, by the kind of answer they ask for.
-CUES = {
-    "who": r"\bwho(?:se|m)?\b",
-    "when": r"\bwhen\b|\b(?:what|which) (?:day|date|time|month|year)",
-    "where": r"\bwhere\b|\bwhich (?:city|town|place|country)",
-    "how_many": r"\bhow (?:many|much|old|long|tall|big|often|far)\b",
-    "why": r"\bwhy\b",
-    "how": r"\bhow\b",
-    "yes_no": r"^(?:is|are|was|were|do|does|did|has|have|can|should|will)\b",
-    "past": r"\b(?:last|used to|before|previous|former|originally|first|back in|ago)\b",
-    "assistant_said": r"\bdid you\b|\byou (?:\w+ )?(?:say|said|tell|told|suggest|recommend|give|gave|mention)",
-    "present": r"\b(?:now|current|currently|these days|at the moment|still|latest|nowadays|anymore)\b",
-    "preference": r"\b(?:like|prefer|favou?rite|love|hate|enjoy|can't stand)\b",
-    "task": r"\b(?:write|draft|book|order|plan|suggest|recommend|cook|make|find|prepare|help|buy|pick|remind)\b",
-}

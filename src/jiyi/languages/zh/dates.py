@@ -86,7 +86,8 @@ def _in_year(match: re.Match[str], calendar: Calendar, make: Callable[[int], Par
     if year := group(match, "y"):
         return make(chinese_year(year))
     if year := group(match, "yy"):
-        return make(int(year) + (1900 if int(year) >= 60 else 2000))
+        number = int(year) if year.isdecimal() else chinese_year(year)
+        return make(number + (1900 if number >= 60 else 2000))
     if year := group(match, "ry"):
         return make(calendar.year + _YEARS_AWAY[year])._replace(relative=True)
     return calendar.yearly(make, "")
@@ -203,8 +204,12 @@ _MONTH_RULES: tuple[Rule, ...] = (
     (rf"{_MONTH_START}(?P<m>{_MONTH_NUMBER}) 月?{_DASH}{_TO_MONTH}", _months),
     (rf"{_MONTH}的? {_NTH}", _nth_of_month),
 )
+_SHORT_YEAR = "九[零〇一二三四五六七九]|八[零〇一二三四五六八]|七[零〇一二三四五七九]|[零〇][一二三四五六七八九]"
 _YEAR_RULES: tuple[Rule, ...] = (
     (rf"{_YEAR}(?! [0-9{_HAN_NUMBER}]{{1,3}} 月)(?!代)", _year),
+    # 88年的, 九二年: a year; 八九年 may be how long something took.
+    (rf"{NO_NUMBER}(?P<yy>[6-9][0-9]) 年(?=的|出?生|毕业|结婚|属)", _year),
+    (rf"{NO_NUMBER}(?P<yy>{_SHORT_YEAR}) 年(?!代|级|[前后来])", _year),
     (rf"{NO_NUMBER}(?P<y>{_FULL_YEAR}) 年?{_DASH}(?P<y2>{_FULL_YEAR}) 年(?!代)(?! (?:{_MONTH_NUMBER}) 月)", _years),
     (rf"(?:上世纪|二十世纪|20世纪)?{NO_NUMBER}(?P<y>[5-9]0|[五六七八九]十|(?:19|20)[0-9]0) 年代", _decade),
     (rf"{_YEAR_BEFORE}(?P<season>[春夏秋冬])[天季]", _season),
@@ -240,7 +245,12 @@ _PART = (
 )
 _HOUR = "(?P<h>[0-9]{1,2}|二十[一二三]?|十[一二三四五六七八九]?|[一二两三四五六七八九零])"
 _MINUTE = "(?P<min>[0-5]?[0-9]|[零〇]?[一二三四五六七八九]|[二三四五]?十[一二三四五六七八九]?)"
-_PAST_HOUR = rf"(?:(?P<half>半)|(?P<quarter>[一三])刻| ?{_MINUTE}分|整)?"
+# 7点40 and 六点四十, as people type them; not 三点十个人.
+_BARE_MINUTE = (
+    "(?P<bare>[0-5][0-9]|(?:[二三四五]十[一二三四五六七八九]?|十[一二三四五六七八九]))"
+    "(?![0-9一二三四五六七八九十百.:%]| ?(?:个|人|位|块|元|斤|公里|公斤|米|岁|名|多|几|分钟))"
+)
+_PAST_HOUR = rf"(?:(?P<half>半)|(?P<quarter>[一三])刻| ?{_MINUTE}分|整| ?{_BARE_MINUTE})?"
 # 昨天一点也不累 and 今天三点建议 have no hour in them.
 _NO_HOUR = "(?![点儿心评击赞头餐菜名滴缀子也都没意建要原])"
 
@@ -250,8 +260,8 @@ def _read(match: re.Match[str], part: DayPart | None) -> Clock | None:
     minute = {"一": 15, "三": 45}.get(said["quarter"] or "")
     if said["half"]:
         minute = 30
-    elif said["min"]:
-        minute = chinese_number(said["min"].lstrip("零〇"))
+    elif written := said["min"] or said["bare"]:
+        minute = chinese_number(written.lstrip("零〇"))
     # 昨晚一点没吃: more often a bit than an hour.
     if minute is None and said["h"] == "一" and part == "night" and match[0].endswith("点"):
         return None

@@ -54,6 +54,10 @@ def _away(match: re.Match[str], calendar: Calendar) -> Part:
     return calendar.away(amount(match), -1 if match["dir"] == "前" else 1)
 
 
+def _still_ahead(match: re.Match[str], calendar: Calendar) -> Part:
+    return calendar.away(amount(match), 1)
+
+
 def _up_to_now(match: re.Match[str], calendar: Calendar) -> Part:
     return calendar.rolling(amount(match), -1)
 
@@ -148,7 +152,7 @@ _DAY_RULES: tuple[Rule, ...] = (
 )
 _WEEK_RULES: tuple[Rule, ...] = (
     (f"{_DIRECTION}{_WEEK}(?:{_WEEKDAY}|{_SUNDAY}|(?P<end>末)|{_WEEK_END})", _week),
-    (f"(?<![每个一二两三四五六七八九十几半0-9])(?:周|星期|礼拜){_WEEKDAY}", _weekday),
+    (f"(?:(?<![每个一二两三四五六七八九十几半0-9])|(?<=[周期拜][一二三四五六]))(?:周|星期|礼拜){_WEEKDAY}", _weekday),
     ("(?<![每个一二两三四五六七八九十几半0-9])(?:星期|礼拜)(?P<wd>天)(?![气天])", _weekday),
     ("(?<![每个一二两三四五六七八九十几])周末(?!愉快|快乐)", _weekend),
 )
@@ -162,6 +166,9 @@ _UNIT_RULES: tuple[Rule, ...] = (
     (f"{AMOUNT}{_BEFORE}", _away),
     # 工作一天后 is after a day of work.
     (f"(?<![了过完作用]){AMOUNT}{_AFTER}", _away),
+    # 再过两周, 还有三天就考试; not 还有两年房贷.
+    (f"(?:再过|再有){AMOUNT}(?!了)", _still_ahead),
+    (f"(?:还有|还剩|过){AMOUNT}(?=[就才要到结开毕])", _still_ahead),
     (f"(?:最近|过去|(?<![最附接靠邻远])近)(?:的|这)? {AMOUNT}(?:以来|之内|[来里内间])?(?![前后了])", _up_to_now),
     (f"这(?=好?几|两|一(?:周|个?星期|个?礼拜|个月|年)){AMOUNT}(?:以来|之内|[来里内间])?(?![前后])", _up_to_now),
     (f"(?<![以之提目])前(?=好?几|两|些){AMOUNT}", _before_now),

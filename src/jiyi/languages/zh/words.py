@@ -1,7 +1,7 @@
 """Chinese words: lists, and the division of text without spaces by rjieba's dictionary."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from functools import cache
 from importlib.resources import files
 from itertools import islice, product
@@ -58,23 +58,6 @@ UNITS = (
 )
 
 
-# Patterns in questions for the relevance model, by the kind of answer they ask for.
-CUES = {
-    "who": r"谁",
-    "when": r"什么时候|几[号月点]|哪[天年月]|何时|星期几|周几",
-    "where": r"哪里|哪儿|在哪|哪个城市",
-    "how_many": r"多少|几[个岁次]|多大|多久|多长|多高",
-    "why": r"为什么|怎么会",
-    "how": r"怎么|如何",
-    "yes_no": r"吗|是不是|有没有",
-    "past": r"以前|之前|原来|上次|去年|曾经|当初",
-    "assistant_said": r"你.{0,6}(?:说|推荐|建议|给|教|告诉)",
-    "present": r"现在|目前|如今|还在|最近|最新",
-    "preference": r"喜欢|爱|讨厌|偏好",
-    "task": r"帮我|写|订|做|推荐|安排|准备|买|选",
-}
-
-
 NAME = 1.4  # weight of a name as a keyword
 # rjieba's part-of-speech tags, the longest that fits wins; a word with no tag here is no keyword.
 _TAGS = {
@@ -92,6 +75,9 @@ _SURNAMES = frozenset(
     "王李张刘陈杨赵黄周吴徐孙胡朱高林何郭马罗梁宋郑谢韩唐冯于董萧肖程曹袁邓许傅沈曾彭吕苏卢蒋蔡贾丁魏薛叶阎余潘杜戴夏钟"
     "汪田任姜范方石姚谭廖邹熊金陆郝孔白崔康毛邱秦江史顾侯邵孟龙万段雷钱汤尹黎易常武乔贺赖龚文欧司上诸小老阿"
 )
+
+# The dictionary divides 跟张伟去 into 跟 and 张伟去.
+_AFTER_NAMES = frozenset("去来说在是也都到跟给会要")
 
 # The dictionary has 吉他 among its places, so that a word before it or its end must say so too.
 _GOING = word_set("在 去 到 来 从 回 飞 往 住 搬 搬到 搬去 来自 离开 位于 老家 去过 住在")
@@ -112,8 +98,11 @@ _CALLED = re.compile(
 Candidate = tuple[str, float]
 
 
-def proper_names(text: str) -> dict[str, Literal["person", "place", "organisation", "thing"]]:
+def proper_names(
+    text: str, places: Collection[str] = ()
+) -> dict[str, Literal["person", "place", "organisation", "thing"]]:
     """Return the names of people, places, organisations and animals in a text; the speaker's own is left out.
+    `places`: words that name one wherever they stand.
 
     >>> proper_names("我同事王芳下周去上海出差，我家的猫叫团子。")
     {'团子': 'thing', '王芳': 'person', '上海': 'place'}
@@ -126,7 +115,9 @@ def proper_names(text: str) -> dict[str, Literal["person", "place", "organisatio
         is_own = before in (["我", "叫"], ["我", "是"])
         if 1 < len(word) <= 4 and tag.startswith("nr") and not is_own:
             if word[0] in _SURNAMES or re.fullmatch(KIN, before[1]):
-                found.setdefault(word, "person")
+                found.setdefault(word[:2] if len(word) == 3 and word[2] in _AFTER_NAMES else word, "person")
+        elif word in places:
+            found.setdefault(word, "place")
         elif len(word) > 1 and tag in _PLACES:
             verb = before[0] if before[1] in ("了", "过") else before[1]
             if tag == "nt" or verb in _GOING or word[-1] in _PLACE_ENDS:

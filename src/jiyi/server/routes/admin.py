@@ -156,6 +156,7 @@ async def whoami(caller: Anybody) -> WhoAmI:
         default_user=access.default_user,
         keys_needed=key is not None,
         version=__version__,
+        answers=runtime(caller.memory).llm is not None,
         limits=ServerLimits(body_bytes=int(settings.max_body_mb * MIB), upload_bytes=int(settings.max_upload_mb * MIB)),
     )
 

@@ -138,7 +138,7 @@ class SearchBody(ReadBody):
     top_k: Limit | None = None
     threshold: Annotated[float, Field(ge=0, le=1)] | None = None
     reference_date: JsonValue = None
-    rerank: bool | None = None  # a reranker that is there is always used
+    rerank: bool | None = None  # hits are always read
     keyword_search: bool | None = None  # words always count
 
 

@@ -52,7 +52,10 @@ async def mentions(
     return Listing(items=await caller.memory.usage.mentions(name, user_id=caller.user_id, limit=limit))
 
 
-@router.get("/review", summary="Memories that need a look: conflicts, repetitions, less trusted and less certain ones")
+@router.get(
+    "/review",
+    summary="Memories that need a look: conflicts, unclear endings, repetitions, uncertain ones",
+)
 async def review(caller: UserReader, limit: Limit = 100) -> Listing[ReviewItem]:
     return Listing(items=await caller.memory.usage.review(user_id=caller.user_id, limit=limit))
 

@@ -26,7 +26,6 @@ from sqlalchemy.orm import Session
 
 from ...ids import erased
 from ...languages.words import normalise
-from ...models import UNSURE
 from ...roles import is_person, subject_text
 from ...text.passages import COMPRESSED
 from ...text_cache import text_cache
@@ -67,7 +66,6 @@ class IndexRow:
     length: int
     asks: float
     kind: str
-    salience: float
     hashes: bytes
     counts: bytes
     keyword_hashes: bytes
@@ -77,8 +75,6 @@ class IndexRow:
     alone: bool = False  # compressed: an episode by itself
     created_at: int = 0
     lines: int = 1  # of a compressed memory
-    by_model: bool = False  # worded by a language model
-    unsure: bool = False  # by a model, and its messages may not support it
     passages: Sequence[bytes] = ()  # vectors
 
     @property
@@ -132,7 +128,6 @@ def _rows_statement(*, external: bool) -> Select[*tuple[Any, ...]]:
             _terms.length,
             _terms.asks,
             _terms.kind,
-            _terms.salience,
             type_coerce(_terms.hashes, LargeBinary),
             type_coerce(_terms.counts, LargeBinary),
             type_coerce(_terms.keyword_hashes, LargeBinary),
@@ -140,7 +135,6 @@ def _rows_statement(*, external: bool) -> Select[*tuple[Any, ...]]:
             null() if external else type_coerce(_vector.vector, LargeBinary),
             _vector.dimension,
             type_coerce(memory.created_at, BigInteger),
-            memory.confidence,
         )
         .join(TermsRow.__table__, and_(_terms.user_id == memory.user_id, _terms.memory_id == memory.id))
         .outerjoin(
@@ -165,6 +159,13 @@ _PAGE = {
 _PASSAGES = select(_vector.memory_id, type_coerce(_vector.vector, LargeBinary)).where(
     _vector.user_id == _USER, _vector.memory_id.in_(_IDS), _vector.part > 0, _vector.model == _MODEL
 )
+_VECTORS = (
+    select(_vector.memory_id, type_coerce(_vector.vector, LargeBinary))
+    .where(_vector.user_id == _USER, _vector.model == _MODEL, _vector.part == 0)
+    .where(_vector.memory_id.between(bindparam("first"), bindparam("last")))
+    .order_by(_vector.memory_id)
+)
+_VOCABULARY = select(_keyword.keyword).where(_keyword.user_id == _USER).distinct()
 _KEYWORDS = select(_keyword.keyword).where(_keyword.user_id == _USER, _keyword.memory_id.in_(_IDS))
 _SOURCES = select(_source.message_id).where(_source.user_id == _USER, _source.memory_id.in_(_IDS))
 _ALL_SOURCES = select(_source.message_id, _source.memory_id, _source.span_start, _source.span_end).where(
@@ -271,9 +272,8 @@ def _index_row(*values: Any) -> IndexRow:
     own = values[3] or (f"\0{values[0]}" if alone else None)
     count = data.get("lines") if alone else 1
     lines = count if isinstance(count, int) and count > 0 else 1
-    *rest, created_at, confidence = values[8:]
-    unsure = by_model and confidence < UNSURE
-    return IndexRow(*(*values[:3], own, *values[4:6], *known, *rest, alone, created_at, lines, by_model, unsure))
+    *rest, created_at = values[8:]
+    return IndexRow(*(*values[:3], own, *values[4:6], *known, *rest, alone, created_at, lines))
 
 
 _normal = text_cache(4096)(normalise)  # most memories have one of a few speakers
@@ -333,7 +333,7 @@ class IndexRows(Repository):
     @reads
     def vocabulary(self, session: Session, user_id: str) -> list[str]:
         """Return the keywords of all memories of a user."""
-        return list(session.scalars(select(KeywordRow.keyword).where(KeywordRow.user_id == user_id).distinct()))
+        return list(session.scalars(_VOCABULARY, {"user_id": user_id}))
 
     @reads
     def links(self, session: Session, user_id: str) -> list[Link]:
@@ -374,17 +374,8 @@ class IndexRows(Repository):
         and vectors. It happens where they are read, because copying them takes as long."""
         for first in range(0, len(ids), VECTORS_AT_ONCE):
             last = min(first + VECTORS_AT_ONCE, len(ids)) - 1
-            statement = (
-                select(EmbeddingRow.memory_id, type_coerce(EmbeddingRow.vector, LargeBinary))
-                .where(
-                    EmbeddingRow.user_id == user_id,
-                    EmbeddingRow.model == model,
-                    EmbeddingRow.part == 0,
-                    EmbeddingRow.memory_id.between(ids[first], ids[last]),
-                )
-                .order_by(EmbeddingRow.memory_id)
-            )
-            put(first, session.execute(statement).all())
+            between = {"user_id": user_id, "model": model, "first": ids[first], "last": ids[last]}
+            put(first, session.execute(_VECTORS, between).all())
 
     @reads
     def recalls(self, session: Session, user_id: str) -> list[tuple[str, int, int]]:

@@ -32,7 +32,16 @@ from ...llm import Usage
 from ...models import EPOCH, Recall, Stats
 from ..database import PAGE_SIZE, Inserts, Repository, chunks, from_row, reads, writes
 from ..schema.columns import Instant
-from ..schema.tables import ChangeRow, LlmUsageRow, MemoryRow, MessageRow, RecallRow, RelationRow, RevisionRow
+from ..schema.tables import (
+    ChangeRow,
+    LlmUsageRow,
+    MemoryRow,
+    MemorySourceRow,
+    MessageRow,
+    RecallRow,
+    RelationRow,
+    RevisionRow,
+)
 from .change_feed import Erasures, check_epoch
 from .index_entries import coverage
 from .memories import all_users
@@ -232,6 +241,7 @@ class Recalls(Repository):
 
 
 MESSAGE = "message"
+MAX_ENDINGS = 1000  # unclear ones that are looked at
 GROWING = ("profile", "group_profile", "episode")  # made of others
 TOLD = 1_000  # characters at the beginning of a memory, in which people and things are looked for
 CHANGES_PART = 50  # changes that are read at once
@@ -266,6 +276,20 @@ class Told:
     occurred_at: datetime
     valid_from: datetime
     valid_to: datetime | None
+    memory_type: str
+
+
+def _has_derived() -> ColumnElement[bool]:
+    """Match a message of which an active memory was made."""
+    own, other, memory = aliased(MemorySourceRow), aliased(MemorySourceRow), aliased(MemoryRow)
+    return (
+        select(own.memory_id)
+        .join(other, and_(other.user_id == own.user_id, other.message_id == own.message_id))
+        .join(memory, and_(memory.user_id == other.user_id, memory.id == other.memory_id))
+        .where(own.user_id == MemoryRow.user_id, own.memory_id == MemoryRow.id, other.memory_id != MemoryRow.id)
+        .where(memory.status == "active", memory.memory_type.not_in((MESSAGE, *GROWING)))
+        .exists()
+    )
 
 
 def _logged(session: Session, user_id: str, lines: Sequence[Any]) -> list[LoggedChange]:
@@ -341,18 +365,21 @@ class Overviews(Repository):
         return found, len(lines) == limit
 
     @reads
-    def told(self, session: Session, user_id: str, limit: int) -> Sequence[Told]:
-        """Return active memories other than messages and what is made of others, also ended ones, newest first."""
+    def told(self, session: Session, user_id: str, limit: int, *, with_messages: bool = False) -> Sequence[Told]:
+        """Return active memories other than what is made of others, also ended ones, newest first. `with_messages`:
+        also messages of which no memory was made."""
         made = {"content": func.substr(MemoryRow.content, 1, TOLD), "length": func.length(MemoryRow.content)}
         names = Told.__dataclass_fields__
         columns = [(made[name] if name in made else MemoryRow.__table__.columns[name]).label(name) for name in names]
         statement = (
             select(*columns)
             .where(MemoryRow.user_id == user_id, MemoryRow.status == "active")
-            .where(MemoryRow.memory_type.not_in((MESSAGE, *GROWING)))
+            .where(MemoryRow.memory_type.not_in(GROWING if with_messages else (MESSAGE, *GROWING)))
             .order_by(MemoryRow.id.desc())
             .limit(limit)
         )
+        if with_messages:
+            statement = statement.where(or_(MemoryRow.memory_type != MESSAGE, ~_has_derived()))
         return [Told(**row._asdict()) for row in session.execute(statement).all()]
 
     @reads
@@ -368,6 +395,23 @@ class Overviews(Repository):
             .order_by(RelationRow.memory_id)
         )
         return [(memory_id, target_id) for memory_id, target_id in session.execute(statement).all()]
+
+    @reads
+    def endings(self, session: Session, user_id: str, below: float) -> Sequence[tuple[str, str, dict[str, Any]]]:
+        """Return memories that ended others with a probability below this, with the ended ones and their metadata,
+        newest first."""
+        new, old = aliased(MemoryRow), aliased(MemoryRow)
+        statement = (
+            select(RelationRow.memory_id, RelationRow.target_id, old.metadata_)
+            .join(new, and_(new.user_id == RelationRow.user_id, new.id == RelationRow.memory_id))
+            .join(old, and_(old.user_id == RelationRow.user_id, old.id == RelationRow.target_id))
+            .where(RelationRow.user_id == user_id, RelationRow.relation_type == "contradicts")
+            .where(RelationRow.strength < below, old.superseded_by == new.id)
+            .where(new.status == "active", old.status == "active")
+            .order_by(RelationRow.memory_id.desc())
+            .limit(MAX_ENDINGS)
+        )
+        return [(new_id, old_id, metadata) for new_id, old_id, metadata in session.execute(statement).all()]
 
     @reads(everybody=True)
     def sizes(self, session: Session) -> Sequence[tuple[str, int, int]]:

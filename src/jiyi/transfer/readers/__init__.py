@@ -6,9 +6,9 @@ from typing import Any
 from ...errors import InvalidInput
 from ..records import FormatReader, Kind, Record
 from ..sources import Source, find_sources, json_values, open_text
-from . import chatgpt, claude, jiyi_export, markdown, mcp_graph, mem0, messages, mongodb
+from . import chatgpt, claude, claude_memory, jiyi_export, markdown, mcp_graph, mem0, messages, mongodb
 
-__all__ = ["READERS", "FormatReader", "Kind", "Record", "UnknownFormat", "find_reader", "kind_of"]
+__all__ = ["READERS", "FormatReader", "Kind", "Record", "UnknownFormat", "find_reader", "is_of_chats", "kind_of"]
 
 # In this order: the first that matches reads the file.
 READERS: list[FormatReader] = [
@@ -19,6 +19,7 @@ READERS: list[FormatReader] = [
     mongodb.READER,
     chatgpt.READER,
     claude.READER,
+    claude_memory.READER,
     messages.CONVERSATIONS,
     messages.MESSAGES,
 ]
@@ -48,13 +49,23 @@ def _first_value(source: Source) -> Any:
 
 
 def kind_of(path: Path) -> Kind:
-    """Return the kind of the records at a path; a folder with any memories counts as memories."""
+    """Return the kind of the records at a path; a folder with any notes counts as memories, and a chat export with what
+    the assistant remembers as conversations."""
     sources = find_sources(path)
     if any(source.is_note for source in sources):
         return "memories"
+    kind: Kind = "conversations"
     for source in sources:
         try:
-            return find_reader(source).kind
+            reader = find_reader(source)
         except UnknownFormat:
             continue
-    return "conversations"
+        if not is_of_chats(reader):
+            return reader.kind
+        kind = "memories"
+    return kind
+
+
+def is_of_chats(reader: FormatReader) -> bool:
+    """Return True for memories that are part of an export of chats."""
+    return reader is claude_memory.READER

@@ -1,13 +1,22 @@
-"""ChatGPT's export, `conversations.json`: trees of edited and regenerated messages, of which one path is read."""
+"""ChatGPT's export, `conversations.json`: trees of edited and regenerated messages, of which one path is read.
 
+Custom instructions come with each conversation. The newest ones of the file become memories: the lines that the user
+wrote about himself, and those on how to be answered."""
+
+import re
 from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 from pydantic import Field
 
 from ...errors import InvalidInput
+from ...models import CandidateMemory
+from ...write.extract import statement_type
 from ..records import (
     BRANCH,
+    CUSTOM,
     INSTRUCTIONS,
     NO_TEXT,
     REASONING,
@@ -17,6 +26,7 @@ from ..records import (
     ForeignModel,
     ForeignName,
     ForeignTime,
+    ImportedMemory,
     JsonReader,
     Turn,
     validate_as,
@@ -28,7 +38,7 @@ TEXT_TYPES = ("text", "multimodal_text")
 SKIPPED_TYPES = {
     "thoughts": REASONING,
     "reasoning_recap": REASONING,
-    "user_editable_context": INSTRUCTIONS,
+    "user_editable_context": CUSTOM,
     "model_editable_context": INSTRUCTIONS,
     "code": TOOLS,
     "execution_output": TOOLS,
@@ -45,6 +55,8 @@ class Author(ForeignModel):
 class Content(ForeignModel):
     content_type: str = "text"
     parts: tuple[Any, ...] = ()
+    user_profile: str | None = None  # custom instructions, between sentences for the model
+    user_instructions: str | None = None
 
 
 class NodeMessage(ForeignModel):
@@ -71,7 +83,49 @@ class ChatGptChat(ForeignModel):
     mapping: dict[str, Node] = Field(default_factory=dict)
 
 
-def read(values: Values, source: Source) -> Iterator[Conversation]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CustomInstructions:
+    """Custom instructions of the user in ChatGPT's settings."""
+
+    place: str
+    at: datetime | None
+    about_user: str
+    about_answers: str
+
+    def memories(self) -> Iterator[ImportedMemory]:
+        wishes = [(line, "preference") for line in self.about_answers.splitlines()]
+        for line, kind in [*((line, statement_type(line)) for line in self.about_user.splitlines()), *wishes]:
+            if text := " ".join(line.split()):
+                memory = CandidateMemory(
+                    content=text, memory_type=kind, metadata={NAME: "custom instructions"}, occurred_at=self.at
+                )
+                yield ImportedMemory(place=self.place, memory=memory)
+
+
+_FENCED = re.compile(r"```(.*?)```", re.DOTALL)
+
+
+def _custom_instructions(place: str, message: NodeMessage, at: datetime | None) -> CustomInstructions | None:
+    """Return the custom instructions in a message: those in its metadata, or what is fenced in its text."""
+    if message.content is None or message.content.content_type != "user_editable_context":
+        return None
+    told = (message.metadata or {}).get("user_context_message_data")
+    told = told if isinstance(told, dict) else {}
+    texts = []
+    for field, shown in (
+        ("about_user_message", message.content.user_profile),
+        ("about_model_message", message.content.user_instructions),
+    ):
+        fenced = _FENCED.search(shown or "")
+        texts.append(told[field] if isinstance(told.get(field), str) else fenced[1] if fenced else "")
+    return CustomInstructions(place=place, at=at, about_user=texts[0], about_answers=texts[1])
+
+
+LONG_AGO = datetime.min.replace(tzinfo=UTC)
+
+
+def read(values: Values, source: Source) -> Iterator[Conversation | ImportedMemory]:
+    newest: CustomInstructions | None = None
     for number, (place, value) in enumerate(values):
         chat = validate_as(place, ChatGptChat, value)
         session = chat.conversation_id or chat.id or f"{source.stem}#{number}"
@@ -83,6 +137,9 @@ def read(values: Values, source: Source) -> Iterator[Conversation]:
             if message is None:  # the root
                 continue
             sent_at = message.create_time or sent_at
+            custom = _custom_instructions(f"{place}.mapping.{node_id}", message, sent_at)
+            if custom is not None and (newest is None or (custom.at or LONG_AGO) > (newest.at or LONG_AGO)):
+                newest = custom
             if (reason := _skip_reason(message)) is not None:
                 builder.skip(reason)
                 continue
@@ -99,6 +156,8 @@ def read(values: Values, source: Source) -> Iterator[Conversation]:
             if node_id not in path and node.message is not None and _skip_reason(node.message) is None:
                 builder.skip(BRANCH)
         yield builder.build()
+    if newest is not None:
+        yield from newest.memories()
 
 
 def _path(place: str, chat: ChatGptChat) -> dict[str, None]:

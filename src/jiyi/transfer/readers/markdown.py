@@ -25,6 +25,7 @@ _RELATION = re.compile(
 )
 _ITEM = re.compile(r"^\s*(?:[-*+]|\d{1,3}[.)]) (?:\[[ xX]\] )?(?P<text>.+)")
 _HEADING = re.compile(r"#{1,6} .+")
+_TITLE = re.compile(r"(?:#{1,6} +|\*\*)(?P<text>[^*]{1,200})(?:\*\*)?[:：]?")
 _CONTEXT = re.compile(r"\((?P<context>[^()]*)\)$")
 _TAG = re.compile(r"(?:(?<=\s)|^)#([\w/-]+)")
 _LINK = re.compile(r"\[\[(?:[^\[\]|]*\|)?([^\[\]]+)\]\]")
@@ -101,6 +102,21 @@ def _memory(
     return CandidateMemory(
         content=text, memory_type=kind, tags=tuple(dict.fromkeys(tags)), metadata={NAME: about}, occurred_at=at
     )
+
+
+def passages(text: str) -> Iterator[tuple[str | None, str]]:
+    """Yield the paragraphs and list entries of a text, each with the heading above it; a line in bold is one, too."""
+    section: str | None = None
+    lines: list[str] = []
+    for line in [*text.replace("\r\n", "\n").split("\n"), None]:
+        title = _TITLE.fullmatch(line.strip()) if line is not None else None
+        if line is not None and title is None:
+            lines.append(line)
+            continue
+        for _, block in _blocks(lines, 1):
+            item = _ITEM.fullmatch(block)
+            yield section, " ".join((item["text"] if item else block).split())
+        lines, section = [], title["text"].strip(" :：") if title else None
 
 
 def _blocks(lines: list[str], first: int) -> Iterator[tuple[int, str]]:

@@ -45,13 +45,17 @@ def read(values: Values, source: Source) -> Iterator[ImportedMemory]:
     """Yield each memory with its own times, and each relation of mem0's graph as a fact."""
     for place, value in values:
         if isinstance(value, dict) and isinstance(value.get("results"), list):
+            owners: set[str | None] = set()
             for at, entry in enumerate(value["results"]):
-                yield _memory(f"{place}.results[{at}]", entry)
+                memory = _memory(f"{place}.results[{at}]", entry)
+                owners.add(memory.user_id)
+                yield memory
+            owner = owners.pop() if len(owners) == 1 else None  # relations name none
             relations = value.get("relations") or ()
             if not isinstance(relations, (list, tuple)):
                 raise InvalidInput(f"{place}.relations", "must be a list")
             for at, entry in enumerate(relations):
-                yield _relation(f"{place}.relations[{at}]", entry)
+                yield _relation(f"{place}.relations[{at}]", entry, owner)
         else:
             yield _memory(place, value)
 
@@ -76,11 +80,12 @@ def _memory(place: str, value: object) -> ImportedMemory:
     )
 
 
-def _relation(place: str, value: object) -> ImportedMemory:
+def _relation(place: str, value: object, owner: str | None) -> ImportedMemory:
     read = validate_as(place, _Relation, value)
     about: dict[str, JsonValue] = {"from": read.source, "relation": read.relationship, "to": read.target}
     text = f"{read.source} {read.relationship.replace('_', ' ')} {read.target}"
-    return ImportedMemory(place=place, memory=CandidateMemory(content=text, memory_type="fact", metadata={NAME: about}))
+    memory = CandidateMemory(content=text, memory_type="fact", metadata={NAME: about})
+    return ImportedMemory(place=place, memory=memory, user_id=owner)
 
 
 READER = JsonReader(NAME, "memories", is_mem0, read)

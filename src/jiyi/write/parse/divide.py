@@ -9,12 +9,14 @@ from ...ids import identity
 from ...languages import LANGUAGES, sentences
 from ...languages.terms import tokens
 from ...languages.words import width
+from ...models.shown_dates import WHEN, WITH_DATES
 from ...store.repositories.messages import Quotation, RepeatedMessage
 from ...store.write_set import REST_OF, Division, NewMemory, Source
 from ...text.fence import blank_context
 from ..build import part_row
-from ..extract import with_dates_of
+from ..extract import times_in
 from ..index import KeywordRules, entry_of
+from ..when import when_data
 from .statement_spans import Span, statement_spans
 
 MAX_DIVIDED = 30_000  # characters of a message that is divided because a part of it has ended: as much as is read
@@ -22,7 +24,6 @@ LEAST_LEFT = 12  # width of a part of a statement that is worth a row
 REPEATED = 0.6  # share of a statement's words in a memory that repeats it
 ECHOED = 0.75  # share of a memory's words in a sentence that repeats it
 FEWEST_WORDS = 2  # of a memory whose repetitions are looked for
-DATED = "dated"  # key in the data of a message: its text with absolute dates
 _STOP_WORDS = frozenset().union(*(language.stop_words for language in LANGUAGES))
 _OPENING = re.compile(r"[\W_]*(?:(?:and|but|so)\b[\W_]*)?")
 _LAST_WORD = re.compile(r"\b(?:and|but|so)$")
@@ -158,9 +159,8 @@ def _overlap(one: Span, other: Span) -> bool:
 def statement_row(repeated: RepeatedMessage, text: str, span: Span, rules: KeywordRules) -> NewMemory:
     """Return the row of one statement of a message."""
     row, content = repeated.row, text[slice(*span)]
-    dated = with_dates_of(content, repeated.message.sent_at)
-    data = {name: value for name, value in row.data.items() if name != DATED}
-    data |= {DATED: dated} if dated != content else {}
+    data = {name: value for name, value in row.data.items() if name not in (WHEN, WITH_DATES)}
+    data |= when_data(times_in(content, repeated.message.sent_at))
     part = part_row(
         row,
         content,

@@ -8,16 +8,18 @@ from itertools import groupby
 
 from pydantic import JsonValue
 
+from ...models.shown_dates import WHEN
 from ...roles import told_by
 from ...scope import Scope
 from ...store.repositories.messages import Quotation
 from ...store.write_set import EXTRACTED, REST_OF, NewMemory, Source
 from ..build import part_row, statement_hash
-from ..extract import with_dates_of
+from ..extract import times_in
 from ..index import KeywordRules, entry_of
 from ..parts import Part, parts_of
 from ..reconcile import part_fact
 from ..slots import slot_values
+from ..when import when_data
 
 _ABOUT = frozenset({"subject", "owner", "attribute", "value", "single", "ended", "replaces"})
 
@@ -48,11 +50,11 @@ def _rest(
     place: Scope,
     rules: KeywordRules,
 ) -> NewMemory:
-    old, content = quotation.memory, with_dates_of(text, sent_at)
-    data = {name: value for name, value in old.data.items() if name not in _ABOUT}
-    data |= {REST_OF: old.id, **dict(_about(run))}
+    old = quotation.memory
+    data = {name: value for name, value in old.data.items() if name not in (*_ABOUT, WHEN)}
+    data |= {REST_OF: old.id, **dict(_about(run)), **when_data(times_in(text, sent_at))}
     said = statement_hash(
-        content,
+        text,
         old.memory_type,
         place.agent_id,
         place.group_id,
@@ -61,7 +63,7 @@ def _rest(
     )
     quoted = Source(message_id=quotation.by.message_id, start=offset + run[0].start, end=offset + run[-1].end)
     reason = "another part of the memory has ended"
-    part = part_row(old, content, data, said, source=EXTRACTED, reason=reason, sources=(quoted,))
+    part = part_row(old, text, data, said, source=EXTRACTED, reason=reason, sources=(quoted,))
     fact = part_fact(run[0], part, place) if len(run) == 1 else None
     return replace(part, slot=fact.slot if fact else None, index=entry_of(part, rules))
 

@@ -27,14 +27,14 @@ function address(path, query) {
   return url;
 }
 
-async function send(method, path, { query, body, headers, signal, file, key = kept.key } = {}) {
+async function send(method, path, { query, body, headers, signal, file, keepalive, key = kept.key } = {}) {
   const sent = { Accept: "application/json", ...headers };
   if (key) sent.Authorization = `Bearer ${key}`;
   if (body !== undefined) sent["Content-Type"] = "application/json";
   let reply;
   try {
     reply = await fetch(address(path, query), {
-      method, signal, headers: sent, cache: "no-store", credentials: "omit",
+      method, signal, keepalive, headers: sent, cache: "no-store", credentials: "omit",
       body: file ?? (body === undefined ? undefined : JSON.stringify(body)),
     });
   } catch (error) {
@@ -129,6 +129,10 @@ export const api = {
     query: mine(), body: { to_version: toVersion, actor: "console" }, headers: expecting(expected),
   }),
   remove: (id) => json("DELETE", at(id), { query: mine() }),
+  /** Changes several memories, or none of them. */
+  updateMany: async (changes) => (await json("POST", "v1/memories/update", { query: mine(), body: { changes, actor: "console" } })).items,
+  /** Deletes several memories, or none of them; also while the page is left. */
+  removeMany: (ids, user) => json("POST", "v1/memories/delete", { query: { user_id: user }, body: { memory_ids: ids }, keepalive: true }),
 
   jobs: (query, signal) => json("GET", "v1/jobs", { query: mine(query), signal }),
   retryJob: (id) => json("POST", `v1/jobs/${encodeURIComponent(id)}/retry`, { query: mine() }),
@@ -140,6 +144,7 @@ export const api = {
   imports: (signal) => json("GET", "v1/imports", { query: mine(), signal }),
   importEvents: (id, signal) => events(`v1/imports/${encodeURIComponent(id)}/events`, mine(), signal),
 
+  answer: (question, signal) => json("POST", "v1/answer", { query: mine(), body: { question }, signal }),
   recall: (body, signal) => json("POST", "v1/recall", { query: mine(), body, signal }),
   changes: (query, signal) => json("GET", "v1/changes", { query: mine(query), signal }),
   undo: (memoryId) => json("POST", "v1/undo", { query: mine(), body: { memory_id: memoryId } }),

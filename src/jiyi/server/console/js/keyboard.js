@@ -1,8 +1,10 @@
-// Keyboard shortcuts; ignored in text fields and with Ctrl, Alt or Meta.
+// Keyboard shortcuts. Those without Ctrl or Cmd are ignored in text fields.
 import { h } from "./dom.js";
 import { t } from "./i18n.js";
 import { dialog } from "./parts/dialogs.js";
+import { showPalette } from "./parts/palette.js";
 import { go } from "./router.js";
+import { session } from "./shell.js";
 import { paneAction } from "./views/pane.js";
 
 const WRITING = "input:not([type=radio]):not([type=checkbox]):not([type=range]), textarea, select, [contenteditable]";
@@ -11,7 +13,11 @@ const PANE_KEYS = { e: "edit", a: "archive", "#": "delete", Delete: "delete", u:
 export function listenForKeys(views) {
   let gone = false; // g was pressed
   addEventListener("keydown", (event) => {
-    if (event.ctrlKey || event.altKey || event.metaKey || event.isComposing || document.querySelector("dialog[open]")) return;
+    if (event.isComposing || document.querySelector("dialog[open]")) return undefined;
+    if ((event.ctrlKey || event.metaKey) && !event.altKey && !event.shiftKey && event.key.toLowerCase() === "k") {
+      return session.ready && done(event, (showPalette(views), true));
+    }
+    if (event.ctrlKey || event.altKey || event.metaKey) return undefined;
     const writing = event.target instanceof Element && event.target.closest(WRITING);
     if (writing && event.key === "Escape") return leave(event);
     if (writing && event.key === "ArrowDown" && event.target.type === "search") return done(event, move(1, true));
@@ -80,7 +86,7 @@ function why(target) {
 
 export function showHelp() {
   const rows = [
-    [["/"], "search"], [["g"], "go"], [["j", "k"], "move"], [["Enter"], "open"], [["w"], "why"], [["e"], "edit"],
+    [["/"], "search"], [["Ctrl", "K"], "palette"], [["g"], "go"], [["j", "k"], "move"], [["Enter"], "open"], [["x"], "select"], [["w"], "why"], [["e"], "edit"],
     [["a"], "archive"], [["u"], "undo"], [["#"], "delete"], [["Esc"], "close"], [["?"], "help"],
   ];
   return dialog((close) => h("div", { class: "inner" }, h("h2", null, t("help_title")),

@@ -5,6 +5,7 @@ import { tell } from "./events.js";
 import { icon } from "./icons.js";
 import { language, t } from "./i18n.js";
 import { dialog, field, form, select } from "./parts/dialogs.js";
+import { paletteButton } from "./parts/palette.js";
 import { address } from "./router.js";
 import { kept } from "./store.js";
 import { showHelp } from "./keyboard.js";
@@ -44,7 +45,7 @@ export function buildShell(views, begin, anew) {
     links.set(name, h("a", { href: address(name), title: `g ${key}`, data: { view: name } }, icon(name), h("span", null, t(`nav_${name}`)), name === "jobs" && flag));
   }
   const side = h("aside", { class: "side", id: "side" },
-    brand(),
+    brand(), paletteButton(views),
     h("nav", { class: "nav", "aria-label": t("menu") }, views.map(({ name, apart }) => [apart && h("div", { class: "rule" }), links.get(name)])),
     h("div", { class: "foot" }, whose, keyPlace, switches(anew)));
   const content = h("div", { class: "main-place" });

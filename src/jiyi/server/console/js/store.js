@@ -1,4 +1,4 @@
-// Values kept in the browser: key, user, language, theme. If storage is disabled, nothing is kept.
+// Values kept in the browser: key, user, language, theme, saved filters. If storage is disabled, nothing is kept.
 
 function read(where, name) {
   try {
@@ -25,6 +25,7 @@ const values = {
   user: read(lasting, "user"),
   language: read(lasting, "language"),
   theme: read(lasting, "theme"),
+  filters: read(lasting, "filters"),
 };
 
 export const kept = {
@@ -49,6 +50,19 @@ export const kept = {
   set language(language) {
     values.language = language;
     write(lasting, "language", language);
+  },
+  /** Saved filters: name and query. */
+  get filters() {
+    try {
+      const saved = JSON.parse(values.filters ?? "[]");
+      return Array.isArray(saved) ? saved.filter((one) => typeof one?.name === "string" && typeof one.query === "string") : [];
+    } catch {
+      return []; // not written by this page
+    }
+  },
+  set filters(filters) {
+    values.filters = JSON.stringify(filters);
+    write(lasting, "filters", values.filters);
   },
   get theme() {
     return values.theme ?? "auto";

@@ -1,5 +1,6 @@
 // Names of attributes and the state of a fact.
 import { language, named } from "../i18n.js";
+import { shownText } from "./when.js";
 
 const FAVOURITE = /^favou?rite /;
 
@@ -29,7 +30,7 @@ export function holds(memory, at = Date.now()) {
 /** The value of a fact, or its whole text if there is none or if it says that the value is over. */
 export function valueText(memory) {
   const { value } = memory.data;
-  return typeof value === "string" && value && !saysEnd(memory) ? value : memory.summary || memory.content;
+  return typeof value === "string" && value && !saysEnd(memory) ? value : shownText(memory);
 }
 
 /** The person a fact is about: "user: sister Ana" is "sister Ana", and "user" is the user. */

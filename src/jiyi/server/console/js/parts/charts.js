@@ -1,6 +1,6 @@
 // Small SVG charts with text alternatives.
 import { h, s } from "../dom.js";
-import { number } from "../i18n.js";
+import { number, t } from "../i18n.js";
 
 const [WIDTH, HEIGHT, LEFT, FOOT] = [640, 190, 40, 22];
 const FLOOR = HEIGHT - FOOT;
@@ -25,16 +25,16 @@ function frame(label, most, names, drawn) {
   return s("svg", { class: "chart", viewBox: `0 -8 ${WIDTH} ${HEIGHT + 8}`, role: "img", "aria-label": label }, lines, drawn, ticks);
 }
 
-/** Bars of [name, value, errors among them]. */
+/** Bars of [name, value, errors among them, class]. */
 export function barChart(label, entries) {
   const most = top(entries.map(([, value]) => value));
   const step = (WIDTH - LEFT) / entries.length;
   const width = Math.max(Math.min(step * 0.72, 40), 1.5);
   const tall = (value) => (FLOOR * value) / most;
-  return frame(label, most, entries.map(([name]) => name), entries.map(([name, value, bad = 0], at) => {
+  return frame(label, most, entries.map(([name]) => name), entries.map(([name, value, bad = 0, kind = "bar-ok"], at) => {
     const x = LEFT + step * at + (step - width) / 2;
     return s("g", null, s("title", null, `${name}: ${number(value)}${bad ? ` (${number(bad)})` : ""}`),
-      s("rect", { class: "bar-ok", x, width, y: FLOOR - tall(value - bad), height: tall(value - bad), rx: Math.min(2, width / 3) }),
+      s("rect", { class: kind, x, width, y: FLOOR - tall(value - bad), height: tall(value - bad), rx: Math.min(2, width / 3) }),
       bad ? s("rect", { class: "bar-bad", x, width, y: FLOOR - tall(value), height: tall(bad) }) : null);
   }));
 }
@@ -51,6 +51,14 @@ export function lineChart(label, names, series) {
       s("polyline", { class: `line-${kind}`, points: points.map(at).join(" ") }),
       points.length < 12 ? points.map((point) => s("circle", { class: `dot-${kind}`, cx: at(point).split(",")[0], cy: at(point).split(",")[1], r: 2.6 })) : null];
   }));
+}
+
+/** The values of a chart as a table, for whoever cannot see it. */
+export function asTable(columns, rows) {
+  return h("details", { class: "small" }, h("summary", null, t("metrics_as_table")),
+    h("div", { class: "scrolls tall", tabindex: "0" }, h("table", { class: "table close" },
+      h("thead", null, h("tr", null, columns.map((name, at) => h("th", { scope: "col", class: at ? "number" : "" }, name)))),
+      h("tbody", null, rows.map(([name, ...values]) => h("tr", null, h("th", { scope: "row" }, name), values.map((value) => h("td", { class: "number" }, value))))))));
 }
 
 /** Horizontal bars of named values. */

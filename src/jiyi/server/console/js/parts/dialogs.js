@@ -3,11 +3,11 @@ import { h } from "../dom.js";
 import { t } from "../i18n.js";
 
 /** Shows the element of `build(close)`; resolves to the value given to `close`, or null. */
-export function dialog(build, { label, large = false, must = false } = {}) {
+export function dialog(build, { label, kind = "", must = false } = {}) {
   return new Promise((resolve) => {
     let answer = null;
     const before = document.activeElement;
-    const frame = h("dialog", { class: large ? "dialog large" : "dialog", "aria-label": label });
+    const frame = h("dialog", { class: `dialog ${kind}`, "aria-label": label });
     const close = (value) => {
       answer = value;
       frame.close();

@@ -2,6 +2,7 @@
 import { h, said } from "../dom.js";
 import { ago, day, moment, named } from "../i18n.js";
 import { changed } from "../router.js";
+import { shownText } from "./when.js";
 
 export function badge(memory) {
   return h("span", { class: `badge layer-${memory.layer}` }, named("type", memory.memory_type));
@@ -31,7 +32,7 @@ export function row(memory) {
     class: memory.status === "archived" ? "row put-aside" : "row", href: opens(memory.id), data: { item: memory.id },
   },
   h("span", { class: "row-head" }, badge(memory), tags(memory), h("span", { class: "push faint tiny numbers" }, time(memory.occurred_at))),
-  said("span", { class: "row-text" }, plain(memory.summary || memory.content))));
+  said("span", { class: "row-text" }, plain(shownText(memory)))));
 }
 
 /** Marks the item whose memory is open in the pane. */

@@ -2,6 +2,8 @@
 import { h } from "../dom.js";
 import { t } from "../i18n.js";
 
+export const ACTION_MS = 8000; // for which an undo is offered
+
 export function note(text, { bad = false, action = null, label = null } = {}) {
   const place = document.getElementById("notes");
   const shown = h("div", { class: bad ? "note bad" : "note" }, h("span", null, text),
@@ -14,7 +16,7 @@ export function note(text, { bad = false, action = null, label = null } = {}) {
     }, label));
   place.append(shown);
   while (place.children.length > 3) place.firstChild.remove();
-  setTimeout(() => shown.remove(), bad || action ? 8000 : 3500);
+  setTimeout(() => shown.remove(), bad || action ? ACTION_MS : 3500);
 }
 
 export function noteProblem(error) {

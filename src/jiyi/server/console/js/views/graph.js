@@ -6,6 +6,7 @@ import { named, t } from "../i18n.js";
 import { layout } from "../parts/force.js";
 import { markOpen, opens } from "../parts/memory.js";
 import { noteProblem } from "../parts/notes.js";
+import { shownText } from "../parts/when.js";
 import { empty, loading } from "../parts/states.js";
 import { here, open } from "../router.js";
 
@@ -41,7 +42,7 @@ export async function showGraph(place, params, signal) {
   await load();
 }
 
-const ending = (memory) => said("a", { href: opens(memory.id), data: { item: memory.id } }, memory.summary || memory.content);
+const ending = (memory) => said("a", { href: opens(memory.id), data: { item: memory.id } }, shownText(memory));
 
 /** Relations from the server, and "superseded by" from the memories. */
 async function gathered(signal) {
@@ -85,14 +86,14 @@ function widthOf(label) {
 }
 
 function picture({ nodes, edges }, width, signal) {
-  const labels = nodes.map((memory) => shortened(memory.summary || memory.content));
+  const labels = nodes.map((memory) => shortened(shownText(memory)));
   const places = layout(nodes.length, edges.map((edge) => [edge.from, edge.to]), width / HIGHEST, labels.map(widthOf));
   const marks = s("defs", null, KINDS.map((kind) => s("marker", {
     id: `arrow-${kind}`, viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 7, markerHeight: 7, orient: "auto-start-reverse",
   }, s("path", { d: "M1 1L7 4L1 7", class: `stroke-${kind} tip` }))));
   const lines = edges.map((edge) => s("path", { class: `edge stroke-${edge.kind}`, "marker-end": `url(#arrow-${edge.kind})`, "stroke-width": 0.8 + edge.strength }));
   const circles = nodes.map((memory, at) => {
-    const text = memory.summary || memory.content;
+    const text = shownText(memory);
     return s("a", { class: memory.valid_to ? "node ended" : "node", href: opens(memory.id), data: { item: memory.id }, "aria-label": `${named("type", memory.memory_type)}: ${text}` },
       s("title", null, text), s("circle", { r: 5 + 5 * memory.importance, class: `fill-${memory.layer}` }),
       s("text", { y: 24, "text-anchor": "middle" }, labels[at]));

@@ -112,24 +112,41 @@ function outcome(one) {
     return [h("div", { class: "line" }, h("span", { class: "chip off" }, t("import_state_failed")), h("b", null, t("import_failed", { name: one.filename }))),
       h("p", { class: "problem" }, one.problem ?? "")];
   }
-  const { report } = one;
   return [
     h("div", { class: "line" }, h("span", { class: "chip on" }, icon("check"), t("import_state_done")), h("b", null, t("import_done", { name: one.filename })),
       h("a", { class: "button compact push", href: address("memories") }, t("import_look"))),
-    report && h("p", { class: "soft numbers" }, summary(report)),
-    report && leftOut(report)];
+    ...counted(one)];
 }
 
-function summary(report) {
-  return [t("import_conversations", { n: report.conversations }), t("import_new", { n: report.new }),
-    t("import_known", { n: number(report.messages - report.new) })].join(" · ");
+const sum = (counts) => Object.values(counts).reduce((total, many) => total + many, 0);
+
+/** What an import has read, stored, known and skipped: messages of chats, or memories. */
+function counts({ report, memories }) {
+  if (report) {
+    const skipped = sum(report.left_out);
+    return { read: report.messages + skipped, stored: report.new, known: report.messages - report.new, skipped };
+  }
+  const [read, stored] = [sum(memories.read), sum(memories.new)];
+  return { read, stored, known: read - stored, skipped: 0 };
 }
 
-function leftOut(report) {
-  const reasons = Object.entries(report.left_out);
-  if (!reasons.length && !report.notes.length) return null;
-  return h("div", { class: "small soft" }, reasons.length ? h("b", null, t("import_left_out")) : null,
-    h("ul", { class: "plain-list" }, reasons.map(([why, many]) => h("li", null, `${number(many)} × ${why}`)), report.notes.map((one) => h("li", null, one))));
+function counted(one) {
+  if (!one.report && !one.memories) return [];
+  const { notes } = one.report ?? one.memories;
+  const reasons = Object.entries(one.report?.left_out ?? {}).sort(([, a], [, b]) => b - a);
+  return [
+    h("p", { class: "soft" }, one.report ? t("import_conversations", { n: one.report.conversations }) : t("import_format", { format: one.memories.format })),
+    h("dl", { class: "counts numbers" }, Object.entries(counts(one)).map(([name, many]) => h("div", { data: { count: name } }, h("dt", null, t(`import_count_${name}`)), h("dd", null, number(many))))),
+    reasons.length || notes.length
+      ? h("div", { class: "small soft" }, reasons.length ? h("b", null, t("import_left_out")) : null,
+        h("ul", { class: "plain-list" }, reasons.map(([why, many]) => h("li", null, `${number(many)} × ${named("skip", why)}`)), notes.map((text) => h("li", null, text))))
+      : null];
+}
+
+function summary(one) {
+  if (one.problem) return one.problem;
+  if (!one.report && !one.memories) return "";
+  return Object.entries(counts(one)).filter(([name, many]) => many || name === "stored").map(([name, many]) => `${t(`import_count_${name}`)} ${number(many)}`).join(" · ");
 }
 
 function table(items) {
@@ -139,6 +156,6 @@ function table(items) {
     h("tbody", null, items.map((one) => h("tr", null,
       h("td", null, one.filename),
       h("td", null, h("span", { class: `chip ${states[one.state] ?? ""}` }, named("import_state", one.state))),
-      h("td", { class: "soft" }, one.problem ?? (one.report ? summary(one.report) : "")),
+      h("td", { class: "soft" }, summary(one)),
       h("td", { class: "soft" }, h("time", { datetime: one.created_at, title: moment(one.created_at) }, ago(one.created_at))))))));
 }

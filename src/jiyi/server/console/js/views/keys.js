@@ -112,7 +112,7 @@ async function make(load) {
     h("code", { class: "quote secret" }, made.key), first && h("p", { class: "hint-box" }, t("key_first")),
     h("div", { class: "ends" },
       h("button", { class: "button", type: "button", autofocus: true, onclick: () => copy(made.key) }, icon("copy"), t("copy")),
-      h("button", { class: "button first", type: "button", onclick: () => close(null) }, t("key_done")))), { label: t("key_made"), large: true });
+      h("button", { class: "button first", type: "button", onclick: () => close(null) }, t("key_done")))), { label: t("key_made"), kind: "large" });
   if (first) {
     kept.keepKey(made.key, false);
     tell("restart");

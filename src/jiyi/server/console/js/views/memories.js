@@ -7,8 +7,10 @@ import { icon } from "../icons.js";
 import { dialog, field, form, segments } from "../parts/dialogs.js";
 import { FILTERS, filterFields, some, typeChips, wanted } from "../parts/filters.js";
 import { firstRun } from "../parts/firstrun.js";
-import { markOpen, row } from "../parts/memory.js";
+import { markOpen } from "../parts/memory.js";
 import { note as say, noteProblem } from "../parts/notes.js";
+import { savedFilters } from "../parts/savedfilters.js";
+import { isLeaving, selection } from "../parts/selection.js";
 import { empty, failure, loading } from "../parts/states.js";
 import { here, note, open } from "../router.js";
 import { virtualList } from "../parts/virtual.js";
@@ -20,17 +22,21 @@ const PAGE = 100;
 export function showMemories(place, params, signal) {
   const count = h("p", { class: "numbers", role: "status", "aria-live": "polite" });
   const chips = h("div");
-  const fields = h("div", { hidden: some(params) === Number(Boolean(params.get("types"))) });
-  const toggle = h("button", { class: "button plain compact", type: "button", data: { action: "filters" }, "aria-expanded": String(!fields.hidden) }, icon("filter"), t("filters"));
-  toggle.addEventListener("click", () => {
-    fields.hidden = !fields.hidden;
-    toggle.setAttribute("aria-expanded", String(!fields.hidden));
-  });
+  const fields = h("div", { hidden: true });
+  const toggle = h("button", { class: "button plain compact", type: "button", data: { action: "filters" }, "aria-expanded": "false" }, icon("filter"), t("filters"));
+  toggle.addEventListener("click", () => unfold(fields.hidden));
+  function unfold(open) {
+    fields.hidden = !open;
+    toggle.setAttribute("aria-expanded", String(open));
+  }
+  const saved = h("div", { class: "chips" });
+  const statuses = h("div");
   const list = h("div", { class: "card rows" });
   let asking = null;
   signal.addEventListener("abort", () => asking?.abort());
 
   let shown = null; // the list with its items and the cursor of the next page
+  const chosen = selection(() => shown?.items ?? [], () => here().params.get("status") ?? "active");
 
   async function load(cursor = null) {
     asking?.abort();
@@ -49,12 +55,14 @@ export function showMemories(place, params, signal) {
   }
 
   function show(page, cursor, now) {
-    if (cursor) shown.items.push(...page.items);
+    const items = page.items.filter((one) => !isLeaving(one));
+    if (cursor) shown.items.push(...items);
     else {
-      count.textContent = page.total === null ? "" : t("memories_count", { n: page.total });
-      shown = { items: page.items };
-      fill(list, page.items.length ? (shown.list = virtualList(shown.items, row, signal, { onEnd: more })) : nothing(now));
+      count.textContent = page.total === null ? "" : t("memories_count", { n: page.total - (page.items.length - items.length) });
+      shown = { items };
+      fill(list, items.length || page.next_cursor ? (shown.list = virtualList(shown.items, chosen.row, signal, { onEnd: more })) : nothing(now));
     }
+    chosen.draw();
     shown.cursor = page.next_cursor;
     shown.busy = false;
     shown.list?.grow();
@@ -85,16 +93,19 @@ export function showMemories(place, params, signal) {
   function draw(anew = true) {
     const { params: now } = here();
     fill(chips, typeChips(byType, now, change));
+    savedFilters(saved, now, change);
+    fill(statuses, segments(t("status"), "status", [["active", t("status_active")], ["archived", t("status_archived")]], now.get("status") ?? "active",
+      (status) => change({ status: status === "active" ? null : status })));
+    if (anew && some(now) > Number(Boolean(now.get("types")))) unfold(true);
     if (anew) fill(fields, filterFields(now, change, FILTERS.filter((name) => name !== "types")));
   }
 
   fill(place,
     h("div", { class: "head" }, h("h1", null, t("memories_title")), count,
       h("div", { class: "end" },
-        segments(t("status"), "status", [["active", t("status_active")], ["archived", t("status_archived")]], params.get("status") ?? "active",
-          (status) => change({ status: status === "active" ? null : status })),
-        session.may("write") && h("button", { class: "button", type: "button", data: { action: "add" }, onclick: addOne }, icon("add"), t("add")))),
-    h("div", { class: "line" }, chips, toggle), fields, list);
+        statuses,
+        session.may("write") && h("button", { class: "button", type: "button", data: { action: "add" }, onclick: () => addOne() }, icon("add"), t("add")))),
+    h("div", { class: "line" }, chips, toggle), fields, saved, chosen.bar, list);
   draw();
   refreshTypes();
   hear("memory", signal, () => {
@@ -112,8 +123,9 @@ export function showMemories(place, params, signal) {
   }
 }
 
-export async function addOne() {
-  const text = h("textarea", { class: "textarea", autofocus: true, maxlength: 100_000, required: true });
+/** Asks for a memory, beginning with these words, and adds it. */
+export async function addOne(words = "") {
+  const text = h("textarea", { class: "textarea", value: words, autofocus: true, maxlength: 100_000, required: true });
   const type = h("input", { class: "input", list: "types-known", placeholder: "fact", maxlength: 64 });
   const receipt = await dialog((close) => form(async () => {
     if (!text.value.trim()) return text.focus();

@@ -2,7 +2,7 @@
 import { api } from "../api.js";
 import { fill, h } from "../dom.js";
 import { bytes, clock, moment, named, number, percent, t } from "../i18n.js";
-import { barChart, lengths, lineChart } from "../parts/charts.js";
+import { asTable, barChart, lengths, lineChart } from "../parts/charts.js";
 import { failure, loading } from "../parts/states.js";
 import { session } from "../shell.js";
 
@@ -23,7 +23,7 @@ export async function showMetrics(place, params, signal) {
     fill(body, ...(metrics ? everything(stats, metrics) : ofOne(stats)));
   }
   const refresh = () => load().catch((error) => signal.aborted || fill(body, failure(error, refresh)));
-  const timer = setInterval(() => document.hidden || refresh(), EVERY_MS);
+  const timer = setInterval(() => document.hidden || body.querySelector("details[open]") || refresh(), EVERY_MS); // a table is being read
   signal.addEventListener("abort", () => clearInterval(timer));
   await refresh();
 }
@@ -59,6 +59,7 @@ function everything(stats, { memory, requests, minutes: told }) {
       figure(t("metrics_requests"), number(requests.total), `${t("metrics_errors")}: ${number(requests.errors)}`),
       figure(t("metrics_tool_use"), rate(memory.tool_use_rate), `${t("metrics_useful")}: ${rate(memory.usefulness)}`)),
     h("div", { class: "cards" },
+      growth(memory), recallLatency(minutes, names), relevance(memory.best_relevance),
       card(t("metrics_by_minute"), barChart(t("metrics_by_minute"), minutes.map((minute, at) => [names[at], minute.requests, minute.errors])),
         legend(["", t("metrics_requests")], ["bad", t("metrics_errors")])),
       card(`${t("metrics_latency_minutes")} (ms)`, lineChart(t("metrics_latency_minutes"), names, [minutes.map((minute) => ms(minute.p50)), minutes.map((minute) => ms(minute.p95))]),
@@ -71,6 +72,48 @@ function everything(stats, { memory, requests, minutes: told }) {
         Object.keys(memory.jobs).length ? card(t("metrics_jobs"), lengths(Object.entries(memory.jobs), (name) => named("state", name))) : null,
         store(stats)),
       h("div", { class: "across" }, card(t("metrics_routes"), routes(requests.by_route))))];
+}
+
+/** How many memories there were at the end of each of the last thirty days, without those that were deleted since. */
+function growth(memory) {
+  let total = memory.memories + memory.archived;
+  const totals = days(memory.added_by_day).reverse().map(([name, added]) => {
+    const entry = [name, total, added];
+    total -= added;
+    return entry;
+  }).reverse();
+  const [[first, before], [last, after]] = [totals[0], totals.at(-1)];
+  const label = t("metrics_growth_label", { first, before, last, after });
+  return plot("growth", t("metrics_growth"), lineChart(label, totals.map(([name]) => name), [totals.map(([, many]) => many)]),
+    asTable([t("week_day"), t("metrics_memories"), t("metrics_added_on")], totals.map(([name, many, added]) => [name, number(many), number(added)])));
+}
+
+function recallLatency(minutes, names) {
+  const told = minutes.map((minute, at) => [names[at], ms(minute.recall_p50), ms(minute.recall_p95)]);
+  const measured = told.filter(([, median]) => median !== null);
+  const slowest = Math.max(0, ...measured.map(([, , high]) => high));
+  const label = measured.length ? t("metrics_recall_label", { n: measured.length, slowest: shown(slowest) }) : t("metrics_none");
+  return plot("latency", `${t("metrics_recall")} (ms)`, lineChart(label, names, [told.map(([, median]) => median), told.map(([, , high]) => high)]),
+    legend(["", "p50"], ["b", "p95"]),
+    measured.length ? asTable([t("metrics_minute"), "p50 ms", "p95 ms"], measured.map(([name, median, high]) => [name, shown(median), shown(high)])) : null);
+}
+
+const STEP = 0.05; // of the relevance
+const RELEVANT = 0.6; // where the bars change their colour; the server decides what is relevant
+
+function relevance(counts) {
+  const names = counts.map((_, at) => `${number(at * STEP, 2)}–${number((at + 1) * STEP, 2)}`);
+  const isWeak = (at) => (at + 1) * STEP <= RELEVANT + 1e-9;
+  const all = counts.reduce((sum, many) => sum + many, 0);
+  const good = counts.reduce((sum, many, at) => sum + (isWeak(at) ? 0 : many), 0);
+  const label = all ? t("metrics_relevance_label", { n: all, good }) : t("metrics_none");
+  return plot("relevance", t("metrics_relevance"), barChart(label, counts.map((many, at) => [names[at], many, 0, isWeak(at) ? "bar-weak" : "bar-ok"])),
+    legend(["", t("relevant")], ["weak", t("weak")]),
+    all ? asTable([t("metrics_relevance_of"), t("metrics_searches")], counts.map((many, at) => [names[at], number(many)])) : null);
+}
+
+function plot(name, title, ...inside) {
+  return h("section", { class: "card padded stack", data: { plot: name } }, h("h2", null, title), inside);
 }
 
 /** The last thirty days, including days without additions. */

@@ -9,6 +9,7 @@ import { markdown } from "../parts/markdown.js";
 import { badge, opens, time } from "../parts/memory.js";
 import { note, noteProblem } from "../parts/notes.js";
 import { empty, failure, loading } from "../parts/states.js";
+import { shownText, withDates } from "../parts/when.js";
 import { changed } from "../router.js";
 import { session } from "../shell.js";
 import { editForm } from "./edit.js";
@@ -61,7 +62,7 @@ function show({ memory, element, leaving }) {
   fill(body,
     h("section", null,
       memory.status === "archived" && h("span", { class: "chip mid put-aside-note" }, t("status_archived")),
-      h("div", { class: "pane-text" }, markdown(memory.content)),
+      h("div", { class: "pane-text" }, markdown(withDates(memory.content, memory.data))),
       memory.tags.length ? h("div", { class: "chips" }, memory.tags.map((tag) => said("span", { class: "chip tag" }, tag))) : null),
     h("section", null, h("h2", null, t("details")), details(memory)),
     sourcesSection(memory, leaving.signal),
@@ -178,7 +179,7 @@ function restored(memory, version) {
 
 async function remove(own) {
   const sure = await confirmed({
-    title: t("delete_title"), text: t("delete_text"), quote: own.memory.summary || own.memory.content, action: t("delete"),
+    title: t("delete_title"), text: t("delete_text"), quote: shownText(own.memory), action: t("delete"),
   });
   if (!sure) return;
   const gone = await api.remove(own.id);

@@ -6,6 +6,7 @@ import { shownDiff } from "../parts/diff.js";
 import { badge, opens, time } from "../parts/memory.js";
 import { noteProblem } from "../parts/notes.js";
 import { failure, loading } from "../parts/states.js";
+import { shownText } from "../parts/when.js";
 import { session } from "../shell.js";
 
 /** A section that loads its content; a failure is shown with a retry button. */
@@ -56,7 +57,7 @@ export function relationsSection(memory, signal) {
         h("span", { class: "line" },
           h("span", { class: `kind kind-${relation.relation_type}` }, t(`relation_${out ? relation.relation_type : OTHER_WAY[relation.relation_type]}`)),
           other && badge(other), other && h("span", { class: "push tiny faint" }, time(other.valid_from))),
-        other && said("span", null, other.summary || other.content));
+        other && said("span", null, shownText(other)));
     });
   });
 }

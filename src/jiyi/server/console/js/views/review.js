@@ -3,9 +3,11 @@ import { api } from "../api.js";
 import { fill, h, said } from "../dom.js";
 import { hear, tell } from "../events.js";
 import { number, t } from "../i18n.js";
+import { confirmed } from "../parts/dialogs.js";
 import { badge, markOpen, opens, plain, time } from "../parts/memory.js";
 import { note as say, noteProblem } from "../parts/notes.js";
 import { empty, loading } from "../parts/states.js";
+import { shownText } from "../parts/when.js";
 import { here, open } from "../router.js";
 import { session } from "../shell.js";
 
@@ -52,7 +54,8 @@ export async function showReview(place, params, signal) {
   function card(item) {
     const key = keyOf(item);
     const box = h("input", { type: "checkbox", checked: chosen.has(key), "aria-label": t("review_select"), onchange: () => { chosen[box.checked ? "add" : "delete"](key); drawBar(); } });
-    const buttons = ["accept", "edit", "reject", ...(item.memories.length > 1 ? ["merge"] : [])];
+    const ended = item.why === "ended";
+    const buttons = ["accept", ...(ended ? [] : ["edit"]), "reject", ...(item.memories.length > 1 && !ended ? ["merge"] : []), ...(item.memories.length === 1 && session.may("delete") ? ["delete"] : [])];
     return h("li", { class: "card padded stack review-card", tabindex: "0", data: { review: key }, "aria-label": `${t(`review_why_${item.why}`)}: ${item.memories.map((one) => one.content).join("; ")}`,
       onkeydown: (event) => pressed(event, item, box) },
     h("div", { class: "line" }, session.may("write") && box, h("span", { class: item.why === "conflict" ? "chip off" : "chip mid" }, t(`review_why_${item.why}`)),
@@ -61,7 +64,7 @@ export async function showReview(place, params, signal) {
     h("ul", { class: "stack" }, item.memories.map((memory) => h("li", null, h("a", { class: "row", href: opens(memory.id), data: { item: memory.id } },
       h("span", { class: "row-head" }, badge(memory), h("span", { class: "push faint tiny numbers" }, time(memory.occurred_at))), said("span", { class: "row-text" }, plain(memory.content)))))),
     session.may("write") ? h("div", { class: "line" }, buttons.map((name) => h("button", { class: name === "accept" ? "button compact first" : "button compact", type: "button", data: { review_action: name },
-      onclick: () => act(name, [item]) }, t(`review_${name}`)))) : null);
+      onclick: () => act(name, [item]) }, t(ended ? `review_ended_${name}` : `review_${name}`)))) : null);
   }
 
   function pressed(event, item, box) {
@@ -70,6 +73,7 @@ export async function showReview(place, params, signal) {
     event.preventDefault();
     event.stopPropagation();
     if (name === "select") box.click();
+    else if (item.why === "ended" && (name === "merge" || name === "edit")) return;
     else if (name !== "merge" || item.memories.length > 1) act(name, [item]);
   }
 
@@ -79,10 +83,28 @@ export async function showReview(place, params, signal) {
       open(some[0].memories[0].id);
       return;
     }
+    if (name === "delete") {
+      const [{ memories: [gone] }] = some;
+      if (!(await confirmed({ title: t("delete_title"), text: t("delete_text"), quote: shownText(gone), action: t("delete") }))) return;
+    }
     const done = [];
     try {
       for (const item of some) {
         const [first, ...rest] = item.memories;
+        if (name === "delete") {
+          await api.remove(first.id);
+          say(t("deleted"));
+          tell("memory");
+          return;
+        }
+        if (item.why === "ended" && name === "reject") { // the older one holds again
+          await api.undo(rest[0].id);
+          const holds = await api.get(rest[0].id);
+          const accepted = await api.update(holds.id, { metadata: { ...holds.metadata, reviewed: true }, reason: t("review_reason_accept") }, holds.version);
+          done.push({ ...accepted, to: rest[0].version });
+          chosen.delete(keyOf(item));
+          continue;
+        }
         if (name === "accept") for (const one of item.memories) done.push(await api.update(one.id, { metadata: { ...one.metadata, reviewed: true }, reason: t("review_reason_accept") }, one.version));
         else if (name === "reject") for (const one of item.memories.length > 1 ? [first] : item.memories) done.push(await api.update(one.id, { status: "archived", reason: t("review_reason_reject") }, one.version));
         else for (const one of rest) done.push(await api.update(one.id, { status: "archived", reason: t("review_reason_merge", { id: first.id }) }, one.version));
@@ -97,7 +119,7 @@ export async function showReview(place, params, signal) {
 
   async function back(done) {
     try {
-      for (const one of done) await api.restore(one.id, null, one.version);
+      for (const one of done) await api.restore(one.id, one.to ?? null, one.version);
       say(t("review_undone", { n: done.length }));
     } catch (error) {
       noteProblem(error);

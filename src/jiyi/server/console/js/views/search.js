@@ -7,7 +7,7 @@ import { icon } from "../icons.js";
 import { segments } from "../parts/dialogs.js";
 import { filterFields, some, typeChips, wanted } from "../parts/filters.js";
 import { badge, markOpen, opens, tags, time } from "../parts/memory.js";
-import { band, scaleOf, scoreBar, whole } from "../parts/score.js";
+import { relevance, scored, whole } from "../parts/score.js";
 import { empty, failure, loading } from "../parts/states.js";
 import { here, note } from "../router.js";
 import { firstRun } from "../parts/firstrun.js";
@@ -20,7 +20,7 @@ const nothingStored = () => firstRun(copy);
 
 export function showSearch(place, params, signal) {
   const input = h("input", {
-    class: "input", type: "search", value: params.get("q") ?? "", autofocus: true, autocomplete: "off", spellcheck: "false", maxlength: 4000,
+    class: "input", type: "search", value: params.get("q") ?? "", autocomplete: "off", spellcheck: "false", maxlength: 4000,
     placeholder: t("search_placeholder"), "aria-label": t("search_label"), "aria-controls": "found",
   });
   const found = h("div", { class: "found stack", id: "found" });
@@ -70,7 +70,6 @@ export function showSearch(place, params, signal) {
     const { hits } = result;
     count.textContent = result.searched ? t("search_found", { n: result.total_found, of: number(result.searched) }) : "";
     const other = result.expanded_keywords.filter((word) => !result.query.toLowerCase().includes(word));
-    const scale = scaleOf(hits);
     fill(found,
       result.degraded.length ? h("div", { class: "hint-box", role: "alert" }, `${t("search_degraded")}: ${result.degraded.join("; ")}`) : null,
       !result.searched && !some(here().params)
@@ -78,20 +77,19 @@ export function showSearch(place, params, signal) {
         : !hits.length
           ? empty("search", t("search_nothing_matched"), t("search_nothing_matched_text", { n: result.searched }))
           : [other.length ? h("p", { class: "small faint also" }, `${t("search_also")}: ${other.slice(0, 12).join(" · ")}`) : null,
-            h("ol", { class: "hits" }, hits.map((hit) => h("li", null, card(hit, scale))))]);
+            h("ol", { class: "hits" }, hits.map((hit) => h("li", null, card(hit))))]);
     markOpen(found, here().params.get("open"));
   }
 
-  function card(hit, scale) {
+  function card(hit) {
     const { explanation } = hit;
-    const level = band(hit.relevance_score);
     const why = h("button", { class: "button plain compact", type: "button", data: { why: "" }, "aria-expanded": "false" }, t("why"));
     const shown = h("article", { class: "card hit-card" },
       h("a", { class: "hit", href: opens(hit.id), data: { item: hit.id } },
-        h("span", { class: `score band-${level}` }, h("b", null, number(hit.relevance_score, 2)), h("span", null, t(`band_${level}`))),
+        h("span", { class: hit.relevant ? "score relevant" : "score" }, h("b", null, scored(hit.relevance_score)), h("span", null, relevance(hit.relevant))),
         h("span", { class: "row-head" }, badge(hit), tags(hit), h("span", { class: "push faint tiny numbers" }, time(hit.occurred_at))),
         said("span", { class: "hit-text" }, "")),
-      h("div", { class: "hit-foot" }, scoreBar(explanation, scale), why));
+      h("div", { class: "hit-foot" }, why));
     const text = shown.querySelector(".hit-text");
     text.lang = /[\u3400-\u9fff]/.test(hit.content_preview) ? "zh" : "en";
     fill(text, marked(hit.content_preview, explanation.matched_terms));
@@ -142,7 +140,6 @@ export function showSearch(place, params, signal) {
         params.get("mode") ?? "hybrid", (mode) => change({ mode: mode === "hybrid" ? null : mode })),
       toggle, h("span", { class: "push" }, count)),
     panel, found);
-  input.focus({ preventScroll: true });
   drawFilters();
   api.stats({}, signal).then((stats) => {
     byType = stats.by_type;

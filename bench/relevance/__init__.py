@@ -1,1 +1,0 @@
-"""Fit the relevance model of `jiyi.read.relevance` and write its weights."""

@@ -1,1 +1,0 @@
-"""Training, export and evaluation of the bilingual reranker."""
