@@ -48,9 +48,15 @@ def reader(tmp_path: Path) -> OnnxReader:
 
 def test_english_is_read_by_the_english_network_and_everything_with_chinese_by_the_other(reader: OnnxReader) -> None:
     assert reader.id == "tiny-1"
-    passages = [Passage("I live in Rome"), Passage("我住在罗马"), Passage("I moved to Milan")]
-    assert reader.answers("Where do I live?", passages) == [2.0, 3.0, 0.0]
-    assert reader.answers("我住在哪里？", [Passage("I live in Rome")]) == [3.0]
+    passages = [Passage("I live in Rome"), Passage("I moved to Milan")]
+    assert reader.answers("Where do I live?", passages) == [2.0, 0.0]
+    assert reader.answers("我住在哪里？", [Passage("我住在罗马")]) == [3.0]
+    assert reader.supports([Passage("我住在罗马")], "I live in Rome") == pytest.approx(1 / (1 + np.exp(-5.0)))
+
+
+def test_an_answer_in_another_language_than_the_question_is_not_judged(reader: OnnxReader) -> None:
+    assert reader.answers("Where do I live?", [Passage("我住在罗马"), Passage("I live in Rome")]) == [None, 2.0]
+    assert reader.answers("我住在哪里？", [Passage("I live in Rome"), Passage("我住在 Rome")]) == [None, 3.0]
 
 
 def test_languages_that_no_network_knows_are_not_judged(reader: OnnxReader) -> None:

@@ -51,7 +51,7 @@ class OnnxReader:
     def answers(self, question: str, passages: Sequence[Passage]) -> list[float | None]:
         found: list[float | None] = []
         for passage in passages:
-            trunk = _trunk(question, passage.text)
+            trunk = None if _are_two_languages(question, passage.text) else _trunk(question, passage.text)
             pair = pairs.answers(question, passage)
             found.append(None if trunk is None else float(self._logits(trunk, pairs.ANSWERS, pair)[0]))
         return found
@@ -101,6 +101,12 @@ class _Network:
         [logits] = self._session.run(None, {"ids": np.array([ids], np.int64), "types": types})
         found: NDArray[np.float32] = logits[0]
         return found
+
+
+def _are_two_languages(first: str, second: str) -> bool:
+    """Return True for a pair of an English and a Chinese text: whether one answers the other, similarity tells better
+    than the network for both does."""
+    return {language(first), language(second)} == {"en", "zh"}
 
 
 def _trunk(first: str, second: str) -> Trunk | None:
