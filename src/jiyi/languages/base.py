@@ -118,6 +118,12 @@ class Language:
     main_clause: str = NEVER  # its beginning
     short_complete: str = NEVER  # 路由器在客厅: a short sentence that is understood alone
     no_subject: str = NEVER  # 现在做设计: a sentence whose subject is that of the sentence before
+    before_list: str = NEVER  # like, with, 喜欢: right before a list whose order says nothing
+    list_joint: str = NEVER  # between two things of a list
+    after_list: str = NEVER  # in the morning, 过敏: begins what follows a list
+    ordered: str = NEVER  # then, respectively: the order of a list says something
+    at_time: str = NEVER  # on: right before a time
+    reported: str = NEVER  # said, hope: another clause follows
     text_request: str = NEVER  # translate, fix the grammar: what follows is a text to work on
     dates: DateRules = field(default_factory=DateRules)
     recurrences: tuple[RecurrenceRule, ...] = ()

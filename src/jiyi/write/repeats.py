@@ -1,6 +1,7 @@
 """Repetitions of stored memories, word for word or nearly. One memory is kept, with the sources, tags and metadata of
-both. Texts are nearly the same if they differ in nothing but words without content. Similar vectors are not enough:
-those of "Tom likes Mia" and "Mia likes Tom" have a cosine of 0.96."""
+both. Texts are nearly the same if they differ in nothing but words without content, the order of a list, or the place of
+a time that comes again. Similar vectors are not enough: those of "Tom likes Mia" and "Mia likes Tom" have a cosine of
+0.96, and the reader tells such pairs no better."""
 
 from __future__ import annotations
 
@@ -16,6 +17,7 @@ from pydantic import JsonValue
 from .. import threads
 from ..languages import cue
 from ..languages.base import word_set
+from ..languages.recurrence import recurrences
 from ..languages.terms import tokens
 from ..models import MemoryItem
 from ..models.shown_dates import shown_dates
@@ -33,6 +35,8 @@ if TYPE_CHECKING:
 
 MOST = 20  # new memories that are compared; more are an import
 COVERED = 0.9  # share of a text's words in another one that says at least the same
+LONGEST_ITEM = 24  # characters of a thing in a list
+LONGEST_SUBJECT = 4  # Chinese characters before a time
 WORDS = 4  # heaviest keywords by which similar memories are looked up
 
 _LATIN = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
@@ -44,7 +48,7 @@ _CONTRACTED = re.compile(r"['’](?:m|re|s|ve|ll)$")
 _EMPTY = word_set("a an the am is are to do does really very so just quite also")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, order=True)
 class _Words:
     """The parts of a text that are equal, and in the same order, in one that says the same."""
 
@@ -106,15 +110,60 @@ def says_both(merged: str, old: str, new: str) -> bool:
 
 
 def says_the_same(one: str, other: str) -> bool:
-    """Return True if two texts differ only in words without content. Long ones are not compared: equal ones have the
-    same hash.
+    """Return True if two texts differ only in words without content, in the order of a list, or in the place of a time
+    that comes again. Long ones are not compared: equal ones have the same hash.
 
     >>> says_the_same("I like green tea", "I really like green tea!"), says_the_same("Tom likes Mia", "Mia likes Tom")
     (True, False)
+    >>> says_the_same("I like tea and coffee", "I like coffee and tea")
+    True
     """
     if max(len(one), len(other)) > COMPARED:
         return False
-    return _words(one) == _words(other)
+    if _words(one) == _words(other):
+        return True
+    listed, timed = _list_in(one), _time_in(one)
+    return (listed is not None and listed == _list_in(other)) or (timed is not None and timed == _time_in(other))
+
+
+def _list_in(text: str) -> tuple[_Words, list[_Words], _Words] | None:
+    """Return what is before, in and after the only list of a text, if the order of its things says nothing."""
+    joints = list(cue("list_joint").finditer(text))
+    if not joints or cue("ordered").search(text):
+        return None
+    before = [found.end() for found in cue("before_list").finditer(text, 0, joints[0].start())]
+    if not before:
+        return None
+    after = cue("after_list").search(text, joints[-1].end())
+    end = len(text) if after is None else after.start()
+    starts = [before[-1], *(joint.end() for joint in joints)]
+    items = [text[a:b].strip() for a, b in zip(starts, [*(joint.start() for joint in joints), end], strict=True)]
+    if not all(map(_is_item, items)):
+        return None
+    return _words(text[: starts[0]]), sorted(map(_words, items)), _words(text[end:])
+
+
+def _is_item(text: str) -> bool:
+    """Return True for a thing in a list, False for a clause or a number."""
+    is_clause = any(cue(name).search(f"{text} ") for name in ("before_list", "negation", "reported"))
+    found = _words(text)
+    return bool(found.latin or found.han) and len(text) <= LONGEST_ITEM and not is_clause
+
+
+def _time_in(text: str) -> tuple[_Words, _Words] | None:
+    """Return the words of a text of one clause, and the time that comes again at its beginning, its end or behind its
+    subject."""
+    found = recurrences(text)
+    if len(found) != 1 or cue("reported").search(text) or cue("clause_end").search(text):
+        return None
+    start, end = found[0].at
+    before, after = text[:start], text[end:]
+    if at := cue("at_time").search(before):
+        before = before[: at.start()]
+    outside = not before.strip() or not after.strip(" .。!！")
+    if not outside and not (_HAN.match(before) and len(before) <= LONGEST_SUBJECT):
+        return None
+    return _words(f"{before} {after}"), _words(text[start:end])
 
 
 def merge_equal(new: Sequence[NewMemory]) -> list[NewMemory]:

@@ -117,6 +117,22 @@ ENGLISH = Language(
     next_claim=r"[,;]? (?:and|but) (?=(?:i|i['’]m|i['’]ve)\b)",
     comma_splice=r"[,;] (?=(?:i|i['’]m|i['’]ve|my|our|we)\b)",
     main_clause=r"\W{0,3}(?:(?:hi|hello|hey|so|well|oh|ok|anyway)\W{1,3}){0,2}(?:i|i['’]\w{1,4}|my|our|we)\b \w",
+    before_list=(
+        r"\b(?:likes?|loves?|enjoys?|hates?|dislikes?|prefers?|speaks?|plays?|eats?|drinks?|owns?|has|have|uses?|needs?"
+        r"|knows?|collects?|wears?|stud(?:y|ies)|allergic to|intolerant to|afraid of|fan of|fond of|interested in|good at"
+        r"|with|without|for|than|about) "
+    ),
+    list_joint=r",? and |, (?=.* and )",
+    after_list=r" (?:in|on|at|every|from|during|because|when|if|since|but|so|as)\b",
+    ordered=(
+        r"\b(?:then|next|first(?:ly)?|second(?:ly)?|last(?:ly)?|finally|afterwards?|order\w*|steps?|rank\w*|respectively"
+        r"|former|latter|each|pass(?:word|phrase|code)s?|codes?|spell\w*|called|names?)\b"
+    ),
+    at_time=r"\b(?:on|at|in) (?:the )?$",
+    reported=(
+        r"\b(?:that|said|says?|tells?|told|thinks?|thought|knows?|knew|hopes?|hoped|heard|hears?|promised?|wants?|wanted"
+        r"|plann?(?:ed|s)?|decided|agreed|asked|asks?|remembers?|remind\w*|until|if|or)\b|[,;:]"
+    ),
     text_request=(
         r"(?:^|(?<=[.!?] )|(?<=\n))(?=[^\w\n]{0,9}\w)[^\w\n]{0,9}"
         r"(?:(?:please|pls|plz|kindly|hey|hi|ok|now|can you|could you|would you"
