@@ -4,7 +4,8 @@
     python -m bench.sentences fit         train on everything and write src/jiyi/write/classify.npz
 
 Training data: the labelled stories of `data/everyday-train.json.gz`, the sentences of `data/sentences.tsv` and the
-short plain ones of `data/plain-sentences.tsv`: in stories, short messages are mostly small talk.
+short plain ones of `data/plain-sentences.tsv`: in stories, short messages are mostly small talk; and sentences of
+summaries, about "the user", of `data/summary-sentences.tsv`.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ def examples() -> list[Example]:
         for session in story["sessions"]
         for message in session["messages"]
     ]
-    for name in ("sentences", "plain-sentences"):
+    for name in ("sentences", "plain-sentences", "summary-sentences"):
         with (DATA / f"{name}.tsv").open(encoding="utf-8") as file:
             rows = list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
         found += [

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from jiyi import Memory, SearchMode
+from jiyi.agents import MemoryHooks
 from jiyi.settings import load_settings
 from jiyi.testing import ScriptedLLM, WordEmbedder
 
@@ -117,6 +118,61 @@ async def test_a_summary_is_extracted_from(summary: str, fact: str, preference: 
         assert any(preference in text for kind, text in held if kind != "episode")
         again = await memory.sessions.add_summary(summary, user_id="mei", session_id="s1")
         assert not again.created
+
+
+SUMMARIES = [
+    (
+        "用户偏好使用蓝色配色方案。用户的公司名称是'TechCorp'，主营AI产品。用户通常在周一上午9-11点使用Agent做周报。今天上海天气晴。",
+        {"preference": "蓝色", "fact": "TechCorp", "pattern": "周报"},
+        "天气",
+    ),
+    (
+        "用户偏好蓝色配色方案。用户之前做过类似的竞品分析。用户的公司是科技行业。",
+        {"preference": "蓝色", "fact": "科技行业"},
+        None,
+    ),
+    (
+        "User has a peanut allergy. The user wants to be reminded to book the paediatrician on Thursday.",
+        {"fact": "peanut", "task": "paediatrician"},
+        None,
+    ),
+    (
+        "Discussed a cover letter. The user works as a welder in Gdansk. The user dislikes long emails.",
+        {"fact": "welder", "preference": "long emails"},
+        "cover letter",
+    ),
+    (
+        "The user goes climbing every Tuesday evening. The assistant recommended two cafes.",
+        {"pattern": "climbing"},
+        "cafes",
+    ),
+    (
+        "The user decided to sell the motorbike. The user asked to be reminded to renew the insurance next month.",
+        {"fact": "motorbike", "task": "insurance"},
+        None,
+    ),
+    (
+        "用户偏好用表格展示数据。用户在昆明开了一家书店。讨论了促销方案。",
+        {"preference": "表格", "fact": "书店"},
+        "促销",
+    ),
+    ("用户是素食者，对牛奶过敏。用户要求周日提醒她给妈妈打电话。", {"fact": "素食", "task": "打电话"}, None),
+    ("用户喜欢看悬疑小说。用户计划十月去西安旅行。询问了签证流程。", {"preference": "悬疑", "task": "西安"}, "签证"),
+    ("用户的公司名称是'云杉'，做物流软件。用户希望回答先给结论。", {"fact": "云杉", "preference": "结论"}, None),
+]
+
+
+@pytest.mark.parametrize(("summary", "stated", "passing"), SUMMARIES)
+async def test_a_session_ends_with_what_its_summary_states(
+    summary: str, stated: dict[str, str], passing: str | None, tmp_path: Path
+) -> None:
+    async with Memory.open(tmp_path / "memory.db", embedder=WordEmbedder()) as memory:
+        await MemoryHooks(memory, user_id="mei").on_session_end("s1", summary=summary)
+        await memory.sessions.end("s1", user_id="mei")
+        held = [(one.memory_type, one.content) for one in await memory.list(user_id="mei", session_id="s1")]
+    for memory_type, words in stated.items():
+        assert any(kind == memory_type and words in text for kind, text in held), held
+    assert passing is None or not any(passing in text for kind, text in held if kind != "episode")
 
 
 async def test_tags_of_a_model_are_stored_and_searched(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import JsonValue
 
-from .. import validation
+from .. import threads, validation
 from ..errors import ConnectionLost, InvalidInput, JiyiError, StoreUnavailable, UserErased
 from ..forks import Owner
 from ..ids import new_id, time_of
@@ -64,12 +64,14 @@ class Sessions:
         agent_id: str | None = None,
         group_id: str | None = None,
     ) -> Receipt:
-        """Store a context summary as an episode of its session, and the facts, preferences and tasks that it states;
-        a language model finds those in a job. A model wrote it: what it states ends nothing that the user said, and is
-        no wish of the user."""
+        """Store a context summary as an episode of its session, and what it states of "the user", as in a message of
+        the user; a language model finds that in a job. A model wrote it: what it states ends nothing that the user
+        said, and is no wish of the user."""
         from ..write.saved import stated_in_summary, summary_episode
 
-        found = [] if self._has_model else await asyncio.to_thread(stated_in_summary, summary)
+        found = (
+            [] if self._has_model else await threads.run(len(summary), stated_in_summary, summary, user_id, utc_now())
+        )
         return await self._add(
             [summary_episode(summary), *found],
             user_id=user_id,

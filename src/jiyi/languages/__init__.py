@@ -21,7 +21,7 @@ is. To add a language:
 
 from .base import Language
 from .dates import TimeSpan, dates
-from .registry import LANGUAGES, NEUTRAL, cue, language_named
+from .registry import LANGUAGES, NEUTRAL, as_user, cue, language_named, names_user
 from .sentences import sentences
 from .words import language
 
@@ -30,9 +30,11 @@ __all__ = [
     "NEUTRAL",
     "Language",
     "TimeSpan",
+    "as_user",
     "cue",
     "dates",
     "language",
     "language_named",
+    "names_user",
     "sentences",
 ]

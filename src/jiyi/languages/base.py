@@ -118,6 +118,7 @@ class Language:
     main_clause: str = NEVER  # its beginning
     short_complete: str = NEVER  # 路由器在客厅: a short sentence that is understood alone
     no_subject: str = NEVER  # 现在做设计: a sentence whose subject is that of the sentence before
+    routine: str = NEVER  # usually: what somebody does again and again
     before_list: str = NEVER  # like, with, 喜欢: right before a list whose order says nothing
     list_joint: str = NEVER  # between two things of a list
     after_list: str = NEVER  # in the morning, 过敏: begins what follows a list
@@ -125,6 +126,7 @@ class Language:
     at_time: str = NEVER  # on: right before a time
     reported: str = NEVER  # said, hope: another clause follows
     text_request: str = NEVER  # translate, fix the grammar: what follows is a text to work on
+    as_user: tuple[tuple[str, str], ...] = ()  # patterns for "the user prefers", and the user's own words: "I prefer"
     dates: DateRules = field(default_factory=DateRules)
     recurrences: tuple[RecurrenceRule, ...] = ()
     number: Callable[[str], int] = int  # the value of a number in digits or words; ValueError or KeyError if none

@@ -24,3 +24,27 @@ def cue(field: str) -> re.Pattern[str]:
     (True, False)
     """
     return re.compile("|".join(getattr(language, field) for language in LANGUAGES), re.IGNORECASE)
+
+
+def as_user(text: str) -> str:
+    """Return a sentence about "the user" in the user's own words, in lower case; others as they are.
+
+    >>> as_user("The user prefers tea"), as_user("用户喜欢喝茶"), as_user("I prefer tea")
+    ('i prefer tea', '我喜欢喝茶', 'I prefer tea')
+    """
+    lower = text.lower()
+    if "user" not in lower and "用户" not in lower:
+        return text
+    for pattern, own in _users():
+        lower = pattern.sub(own, lower)
+    return lower
+
+
+def names_user(text: str) -> bool:
+    """Return True for a sentence about "the user"."""
+    return any(pattern.search(text.lower()) for pattern, _ in _users())
+
+
+@cache
+def _users() -> list[tuple[re.Pattern[str], str]]:
+    return [(re.compile(pattern), own) for language in LANGUAGES for pattern, own in language.as_user]

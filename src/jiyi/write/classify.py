@@ -17,6 +17,7 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
+from ..languages import as_user
 from ..text_cache import text_cache
 
 # The first nine are worth remembering when a person says them.
@@ -99,7 +100,7 @@ def is_small_talk(text: str) -> bool:
 
 def features(text: str, role: str) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
     """Columns and values of the features that are not zero."""
-    text = text[:MAX_CHARACTERS]
+    text = as_user(text[:MAX_CHARACTERS])
     lower = text.lower().replace("’", "'")
     words = ["0" if word.isdigit() else word for word in _WORD.findall(lower)]
     grams = {*words, *(f"{one} {other}" for one, other in pairwise(words))}

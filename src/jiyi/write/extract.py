@@ -16,7 +16,8 @@ from itertools import pairwise
 from pydantic import JsonValue
 
 from .. import threads
-from ..languages import cue, sentences
+from ..languages import cue, names_user, sentences
+from ..languages.recurrence import recurrences
 from ..roles import is_person
 from .classify import Classification, classify
 from .drafts import COMPARED, Draft, Evidence, Extracted, Said, Unit
@@ -36,10 +37,6 @@ TYPES = {
     "preference": "preference", "instruction": "preference", "plan": "task", "event": "event",
 }  # fmt: skip
 IMPORTANCE = {"instruction": 0.7, "preference": 0.65, "decision": 0.65, "plan": 0.6, "event": 0.5}
-_HABIT = re.compile(
-    r"\b(?:every (?:\w+day|day|week|month|morning|evening|night)|usually|always)\b|每[天周月年个]|经常|总是|平时",
-    re.IGNORECASE,
-)
 _MOVED = re.compile(
     r"\b(?:moved|postponed|pushed|rescheduled|delayed|deadline|due|by)\b|推迟|改到|延期|提前|截止|之前", re.IGNORECASE
 )
@@ -100,16 +97,6 @@ def _of_message(said: Said, earlier: Sequence[Said], cut: set[str] | None) -> It
         elif one.found.salience >= (WORTH_ASKING if cue("instruction").search(one.text) else WORTH):
             for part in split_by_slots(one):
                 yield _draft(part, said, earlier[-1].id if earlier and at == 0 else None)
-
-
-def stated_in(text: str) -> list[tuple[str, str]]:
-    """Return the statements of a text that are worth remembering, with their types; events stay part of the text."""
-    found = []
-    for one in statements(text, "user"):
-        kind = one.found.kind if one.found.kind in TYPES else _plain_kind(one.found)
-        if one.found.salience >= WORTH and TYPES[kind] != "event" and not _QUESTION.search(one.text):
-            found += [(part.text, TYPES[kind]) for part, _ in split_by_slots(one)]
-    return found if len(found) > 1 or (found and found[0][0] != text.strip()) else []
 
 
 def statement_type(text: str) -> str:
@@ -272,7 +259,11 @@ def _type(one: Statement, slot: SlotValue | None) -> str:
         return "fact"
     ends = one.found.kind not in TYPES or one.found.kind in ("change", "end", "correction")
     memory_type = TYPES[_plain_kind(one.found) if ends else one.found.kind]
-    return "pattern" if memory_type == "fact" and _HABIT.search(one.text) else memory_type
+    return "pattern" if memory_type == "fact" and _is_routine(one.text) else memory_type
+
+
+def _is_routine(text: str) -> bool:
+    return cue("routine").search(text) is not None or any(time.sure for time in recurrences(text))
 
 
 def _plain_kind(found: Classification) -> str:
@@ -343,7 +334,8 @@ def is_dependent(sentence: str) -> bool:
 
 def refers_back(sentence: str) -> bool:
     """Return True if a sentence names something only by a pronoun, or goes on with the one before."""
-    return bool(_DEPENDENT.match(sentence)) or bool(_PRONOUN.search(sentence) and not _NAME.search(sentence[1:]))
+    named = _NAME.search(sentence[1:]) or names_user(sentence)
+    return bool(_DEPENDENT.match(sentence)) or bool(_PRONOUN.search(sentence) and not named)
 
 
 def _short(text: str, spans: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:

@@ -1,7 +1,7 @@
 """Repetitions of stored memories, word for word or nearly. One memory is kept, with the sources, tags and metadata of
-both. Texts are nearly the same if they differ in nothing but words without content, the order of a list, or the place of
-a time that comes again. Similar vectors are not enough: those of "Tom likes Mia" and "Mia likes Tom" have a cosine of
-0.96, and the reader tells such pairs no better."""
+both. Texts are nearly the same if they differ in nothing but words without content, the order of a list, or the place
+of a time that comes again. Similar vectors are not enough: those of "Tom likes Mia" and "Mia likes Tom" have a cosine
+of 0.96, and the reader tells such pairs no better."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ from .build import Context, stated
 from .change import embed_changes, prepare
 from .derive import wishes
 from .drafts import Draft, Extracted, Said, Unit
-from .extract import stated_in
+from .extract import extract
 from .reconcile import ACTOR, CAN_END, Reconciled, edited, end_statement, facts_in, keep_rest, may_join
 from .repeats import content_words, covers, merged_fields, says_both
 from .similar import MAX_PAIRS, DatedText, Judgement
@@ -162,12 +162,11 @@ def summary_episode(summary: str) -> CandidateMemory:
     )
 
 
-def stated_in_summary(summary: str) -> list[CandidateMemory]:
-    """Return what a summary states, by the rules."""
-    return [
-        CandidateMemory(content=text, memory_type=kind, tags=(SUMMARY,), trust=SUMMARY_TRUST)
-        for text, kind in stated_in(summary)
-    ]
+def stated_in_summary(summary: str, user_id: str, at: datetime) -> list[CandidateMemory]:
+    """Return what a summary states, by the built-in extractor. A summary that is one statement states nothing else."""
+    said = Said(id=new_id(), role="user", speaker=None, text=summary, sent_at=at)
+    drafts = extract(Unit(id=new_id(), messages=(said,), user_id=user_id))
+    return [_candidate(draft) for draft in drafts if draft.content != summary.strip()]
 
 
 def new_summaries(memories: Iterable[NewMemory], known: Mapping[str, str]) -> list[NewMemory]:
@@ -176,7 +175,8 @@ def new_summaries(memories: Iterable[NewMemory], known: Mapping[str, str]) -> li
 
 
 async def read_summaries(ids: Sequence[str], context: Context, at: datetime, flow: Flow, *, is_last: bool) -> Made:
-    """Return what summaries state, found by a language model; in the last attempt by the rules, if it fails again."""
+    """Return what summaries state, found by a language model; in the last attempt by the built-in
+    extractor, if it fails again."""
     from .add import make  # which imports this file
 
     candidates: list[CandidateMemory] = []
@@ -187,7 +187,7 @@ async def read_summaries(ids: Sequence[str], context: Context, at: datetime, flo
         except LlmError as error:
             if error.temporary and not is_last:
                 raise
-            found = stated_in_summary(episode.content)
+            found = stated_in_summary(episode.content, episode.user_id, episode.occurred_at)
             more = (f"the language model failed, the built-in extractor read the summary: {error}",)
         candidates += found
         problems += more
@@ -198,7 +198,7 @@ async def read_summaries(ids: Sequence[str], context: Context, at: datetime, flo
 
 async def _ask(episode: MemoryItem, context: Context, flow: Flow) -> tuple[list[CandidateMemory], tuple[str, ...]]:
     if flow.slow_extractor is None:
-        return stated_in_summary(episode.content), ()
+        return stated_in_summary(episode.content, episode.user_id, episode.occurred_at), ()
     instructions, categories = wishes(context, flow.settings)
     said = Said(id=episode.id, role="user", speaker=None, text=episode.content, sent_at=episode.occurred_at)
     unit = Unit(

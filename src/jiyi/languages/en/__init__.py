@@ -9,6 +9,12 @@ from .words import STOP_WORDS
 
 _SAID = "said|told|mention|recommend|suggest|gave|given|advis|wrote|list|provid|explain|describ|shar|show|came up"
 
+# As a summary names the user, not "the user interface".
+_USER = (
+    r"(?:\bthe |^)user\b(?! (?:interfaces?|experience|stor(?:y|ies)|guide|manual|names?|groups?|base|accounts?|ids?"
+    r"|tests?|research|data|input)\b)"
+)
+
 ENGLISH = Language(
     code="en",
     name="English",
@@ -117,10 +123,18 @@ ENGLISH = Language(
     next_claim=r"[,;]? (?:and|but) (?=(?:i|i['’]m|i['’]ve)\b)",
     comma_splice=r"[,;] (?=(?:i|i['’]m|i['’]ve|my|our|we)\b)",
     main_clause=r"\W{0,3}(?:(?:hi|hello|hey|so|well|oh|ok|anyway)\W{1,3}){0,2}(?:i|i['’]\w{1,4}|my|our|we)\b \w",
+    routine=r"\b(?:usually|always)\b",
+    as_user=(
+        (rf"{_USER}['’]s\b", "my"),
+        (rf"{_USER} is\b", "i am"),
+        (rf"{_USER} has\b", "i have"),
+        (rf"{_USER} ((?:\w{{1,20}}ly |also |always )?)((?!was\b|always\b)[a-z]{{2,20}}[^s\W])s\b", r"i \1\2"),
+        (_USER, "i"),
+    ),
     before_list=(
         r"\b(?:likes?|loves?|enjoys?|hates?|dislikes?|prefers?|speaks?|plays?|eats?|drinks?|owns?|has|have|uses?|needs?"
-        r"|knows?|collects?|wears?|stud(?:y|ies)|allergic to|intolerant to|afraid of|fan of|fond of|interested in|good at"
-        r"|with|without|for|than|about) "
+        r"|knows?|collects?|wears?|stud(?:y|ies)|allergic to|intolerant to|afraid of|fan of|fond of|interested in"
+        r"|good at|with|without|for|than|about) "
     ),
     list_joint=r",? and |, (?=.* and )",
     after_list=r" (?:in|on|at|every|from|during|because|when|if|since|but|so|as)\b",
