@@ -532,8 +532,12 @@ async def test_a_lost_index_is_brought_back_from_the_files(tmp_path: Path, folde
         given = {"memory_type": "preference", "content": "用户偏好使用蓝色配色方案", "structured_data": data}
         await memory.add(given, user_id="mei", metadata={"project": "凤凰 <1>"})
         await sync(memory)
+        with note(folder).open("a", encoding="utf-8") as file:
+            file.write("\n## Project Phoenix\n\n- the launch is on May 7\n")
+        await sync(memory)
         before = await known(memory)
         assert before["用户偏好使用蓝色配色方案"].data == data
+        assert before["the launch is on May 7"].memory_type == "fact"
         texts = note(folder).read_bytes()
     async with open_at(tmp_path / "two.db", folder) as memory:
         await sync(memory)

@@ -11,7 +11,7 @@ from ..ids import time_of
 from ..roles import teller_of
 from ..store.write_set import Agreed, AgreedEntry, Filed, Past, StoredMemory
 from ..write.build import statement_hash
-from .format import FIELDS, Labels, Note, labels_of, note_of, read_labels
+from .format import DEFAULT_TYPE, FIELDS, Labels, Note, labels_of, note_of, read_labels
 from .scan import Line, Scan
 from .steps import BY_HAND, Archive, Create, Mark, Plan, Remove, Rewrite, Same, Step, Update, Write
 from .workspace import Workspace
@@ -229,19 +229,16 @@ class _Planner:
         if erased or (before is not None and self._untouched(line, before)):
             self.steps.append(Remove(memory_id=memory_id, line=line))
             self.gone.append(memory_id)
-        elif "memory_type" in line.note.unspecified:
-            self.problems.append(f"{_at(line)}: skipped: no memory has this id, and its heading names no type")
-        elif (before is None or self.files_win) and made_at is not None:
-            self.steps.append(
-                Create(memory_id=memory_id, note=line.note, labels=read_labels(line.entry.item), line=line)
-            )
-        else:
-            if before is not None:
-                self.gone.append(memory_id)
-                self.conflicts.append(f"{_at(line)}: edited while its memory was deleted; it becomes a new memory")
-            self.steps.append(
-                Create(memory_id=self.new_id(), note=line.note, labels=read_labels(line.entry.item), line=line)
-            )
+            return
+        note = line.note
+        if "memory_type" in note.unspecified:  # it is below a heading of a person
+            note = replace(note, memory_type=DEFAULT_TYPE, unspecified=note.unspecified - {"memory_type"})
+        keeps_id = (before is None or self.files_win) and made_at is not None
+        if before is not None and not keeps_id:
+            self.gone.append(memory_id)
+            self.conflicts.append(f"{_at(line)}: edited while its memory was deleted; it becomes a new memory")
+        own_id = memory_id if keeps_id else self.new_id()
+        self.steps.append(Create(memory_id=own_id, note=note, labels=read_labels(line.entry.item), line=line))
 
     def _ended(self, memory: StoredMemory, line: Line, before: AgreedEntry | None) -> None:
         if before is not None and self._untouched(line, before):
