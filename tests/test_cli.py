@@ -426,6 +426,7 @@ JSON_EXAMPLES: dict[str, Callable[[str], list[str]]] = {
     "ask": lambda _: ["x"],
     "get": lambda memory_id: [memory_id],
     "list": lambda _: [],
+    "profile": lambda _: [],
     "update": lambda memory_id: [memory_id, "--content", "y"],
     "history": lambda memory_id: [memory_id],
     "restore": lambda memory_id: [memory_id],
@@ -478,6 +479,16 @@ def test_relations_are_listed_added_and_removed() -> None:
     jiyi("relations", "add", one, other, "likes", code=2)
     assert answer("relations", "remove", one, other) == {"removed": 1}
     assert answer("relations", "list", one) == []
+
+
+def test_a_profile_shows_attributes_with_values() -> None:
+    color = {"type": "preference", "text": "用户偏好蓝色", "data": {"key": "color_scheme", "value": "blue"}}
+    for given in (color, {"type": "fact", "text": "likes long walks"}):
+        jiyi("add", "-", "--format", "json", "--user", "mei", input=json.dumps([given]))
+    shown = jiyi("profile", "--user", "mei").stdout.splitlines()
+    assert shown == ["mei", "  color_scheme → blue", "  - likes long walks"]
+    lines = answer("profile", "--user", "mei")["lines"]
+    assert {"subject": "mei", "attribute": "color_scheme", "value": "blue"}.items() <= lines[0].items()
 
 
 def test_synonyms_are_added_by_pairs() -> None:

@@ -31,6 +31,42 @@ async def test_a_group_profile_has_each_line_once(extracting_memory: Memory) -> 
     assert "likes tea" in [item.content for item in await memory.usage.profile(user_id="mei")]
 
 
+STRUCTURED = [
+    {
+        "memory_type": "preference",
+        "content": "用户偏好使用蓝色配色方案",
+        "structured_data": {"category": "design", "key": "color_scheme", "value": "blue"},
+    },
+    {
+        "memory_type": "fact",
+        "content": "用户的公司名称是'TechCorp'，主营AI产品",
+        "structured_data": {"entity": "company", "name": "TechCorp", "industry": "AI"},
+    },
+]
+
+
+async def test_a_profile_has_attributes_with_values(extracting_memory: Memory) -> None:
+    memory = extracting_memory
+    said = ["I work at Acme. My sister lives in Oslo.", "我住在杭州。", "I like long walks."]
+    for text in said:
+        await memory.add([{"role": "user", "content": text}], user_id="mei")
+    await memory.add(STRUCTURED, user_id="mei")
+    page = await memory.usage.profile(user_id="mei")
+    lines = [(line.subject, line.attribute, line.value) for line in page.lines if line.attribute]
+    assert lines == [
+        ("mei", "color_scheme", "blue"),
+        ("mei", "employer", "Acme"),
+        ("mei", "home", "杭州"),
+        ("sister", "home", "Oslo"),
+    ]
+    texts = [line.text for line in page.lines if line.attribute is None]
+    assert "用户的公司名称是'TechCorp'，主营AI产品" in texts and "I like long walks." in texts
+    assert {line.memory_id for line in page.lines} == {item.id for item in page.items}
+    await memory.add([{"role": "user", "content": "I live in Ningbo now."}], user_id="mei")
+    lines_now = (await memory.usage.profile(user_id="mei")).lines
+    assert [line.value for line in lines_now if (line.subject, line.attribute) == ("mei", "home")] == ["Ningbo"]
+
+
 async def report(memory: Memory, day: int, **more: object) -> MemoryItem:
     given = CandidateMemory(content="打开了周报", memory_type="behavior", occurred_at=AT + timedelta(days=day), **more)  # type: ignore[arg-type]
     return (await memory.add(given, user_id="mei")).memories[0]

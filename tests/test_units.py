@@ -31,7 +31,9 @@ async def test_a_unit_has_subject_summary_narrative_and_messages(extracting_memo
     await memory.add(talk(SAID), user_id="mei", session_id="s1", group_id="team")
     [unit] = await memory.usage.units(user_id="mei")
     assert (unit.session_id, unit.group_id, unit.participants) == ("s1", "team", ("Ana", "Bo", "assistant"))
-    assert unit.narrative == "Ana: 我对花生过敏。\nBo: 我上周搬到了杭州。\nassistant: 好的，记住了。"
+    assert unit.narrative == (
+        "2025-03-10 09:00 Ana: 我对花生过敏。\n2025-03-10 09:01 Bo: (2025-03-03 to 2025-03-09) 我上周搬到了杭州。"
+    )
     assert unit.summary == "我对花生过敏。 / 我上周搬到了杭州。 / 好的，记住了。"
     assert unit.subject is not None and "花生" in unit.subject
     assert [message.text for message in unit.messages] == [text for _, _, text in SAID]
@@ -39,6 +41,22 @@ async def test_a_unit_has_subject_summary_narrative_and_messages(extracting_memo
     derived = await memory.get_many(unit.memory_ids, user_id="mei")
     assert "我对花生过敏。" in [item.content for item in derived]
     assert not (await memory.usage.units(user_id="bo")).items
+
+
+async def test_a_narrative_has_what_people_stated_and_when(extracting_memory: Memory) -> None:
+    said = [
+        ("user", "Ana", "Hi there!"),
+        ("user", "Ana", "I moved to Porto last week (May 7, 2023). My brother Luis still lives in Braga."),
+        ("assistant", None, "Porto has 230,000 inhabitants. I live in a data centre."),
+        ("user", "Ana", "Which tram goes to the beach?"),
+        ("user", "Bo", "I go swimming every Tuesday and Thursday at 8 am."),
+        ("user", "Bo", "哈哈哈"),
+    ]
+    await extracting_memory.add(talk(said), user_id="mei", session_id="s1", group_id="team")
+    [unit] = await extracting_memory.usage.units(user_id="mei")
+    lines = unit.narrative.splitlines()
+    assert [line[:20] for line in lines] == ["2025-03-10 09:01 Ana", "2025-03-10 09:01 Ana", "2025-03-10 09:04 Bo:"]
+    assert "May 7, 2023" in lines[0] and "Luis" in lines[1] and "every Tuesday and Thursday at 8 am" in lines[2]
 
 
 async def test_units_grow_and_are_read_in_pages(extracting_memory: Memory) -> None:

@@ -31,6 +31,7 @@ _NAMES = {  # by the module that has them
         "SourceMessage Stats"
     ),
     ".read.overview": "ChangeEntry ChangePage ReviewItem Subject UserSize",
+    ".read.profile": "Profile ProfileLine",
     ".read.units": "MemUnit MemUnitPage",
     ".reader": "Passage Reader Verdict",
     ".scope": "Filters",

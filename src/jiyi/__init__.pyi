@@ -88,6 +88,8 @@ from .read.overview import ChangePage as ChangePage
 from .read.overview import ReviewItem as ReviewItem
 from .read.overview import Subject as Subject
 from .read.overview import UserSize as UserSize
+from .read.profile import Profile as Profile
+from .read.profile import ProfileLine as ProfileLine
 from .read.units import MemUnit as MemUnit
 from .read.units import MemUnitPage as MemUnitPage
 from .reader import Passage as Passage

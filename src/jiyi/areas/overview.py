@@ -9,7 +9,7 @@ from .. import threads, validation
 from ..engine import Engine
 from ..errors import InvalidInput
 from ..languages.words import normalise
-from ..models import MemoryItem, Page
+from ..models import MemoryItem
 from ..read.overview import (
     CLEAR,
     REVIEWED,
@@ -23,8 +23,7 @@ from ..read.overview import (
     to_entry,
     to_review,
 )
-from ..read.profile import TYPES as PROFILE
-from ..read.profile import distinct_lines
+from ..read.profile import TYPES, Profile, distinct_lines, profile_lines
 from ..read.units import MemUnitPage, to_unit
 from ..roles import teller_of
 from ..scope import Filter
@@ -87,21 +86,24 @@ class Overview:
 
     async def profile(
         self, *, user_id: str, group_id: str | None = None, limit: int = 100, cursor: str | None = None
-    ) -> Page:
+    ) -> Profile:
         """List the current facts, preferences and patterns of a user or of one of their groups, each once. The profile
-        of a user has the user's own statements only, that of a group those of everybody in it.
+        of a user has the user's own statements only, that of a group those of everybody in it. `lines` has them as
+        attributes with values, where those are known.
 
-        page = await memory.usage.profile(user_id="mei", group_id="team")
+            page = await memory.usage.profile(user_id="mei", group_id="team")
+            for line in page.lines:
+                print(line.subject, f"{line.attribute} → {line.value}" if line.attribute else line.text)
         """
         cursor, limit = validation.optional_name("cursor", cursor), validation.whole("limit", limit)
         lifetimes = self._engine.lifetimes
-        where = Filter.parse(user_id=user_id, group_id=group_id, memory_types=PROFILE, lifetimes=lifetimes)
+        where = Filter.parse(user_id=user_id, group_id=group_id, memory_types=TYPES, lifetimes=lifetimes)
         await self._engine.sync_files(where.user_id)
         page = await self._engine.store.memories.page(where, cursor=cursor, limit=limit)
         told = [one for one in page.items if group_id is not None or teller_of(one.data, one.user_id) is None]
         size = sum(len(memory.content) for memory in told)
         lines = await threads.run(size, lambda: tuple(distinct_lines(told)))
-        return page.model_copy(update={"items": lines})
+        return Profile(items=lines, next_cursor=page.next_cursor, lines=profile_lines(lines))
 
     async def subjects(self, *, user_id: str) -> Sequence[Subject]:
         """List the people, places, organisations, projects and things that memories name, most mentioned first.

@@ -216,7 +216,7 @@ def jiyi(
 
 for panel, commands in {
     "Start": (demo,),
-    "Add and search": (edit.add, transfer.import_, search.search, search.ask, search.get, search.list_),
+    "Add and search": (edit.add, transfer.import_, search.search, search.ask, search.get, search.list_, search.profile),
     "Change and delete": (
         edit.update,
         search.history,

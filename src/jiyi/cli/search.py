@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from ..memory import Memory
     from ..metrics import Metrics
     from ..models import Revision, SearchResult, Stats
+    from ..read.profile import Profile
 
 
 @general()
@@ -158,6 +160,34 @@ def list_(
         show(page, memories_table)
     if page.next_cursor is not None:
         typer.echo(f"more: add --cursor {page.next_cursor}", err=True)
+
+
+@general()
+def profile(limit: opt.PageSize = 100, cursor: opt.Cursor = None, group_id: opt.Group = None) -> None:
+    """Show what is known of the user, or of one of their groups.
+
+    Examples:
+    $ jiyi profile
+    $ jiyi profile --user 林梅 --json
+    $ jiyi profile --group team
+
+    Attributes stand first, as attribute → value.
+    """
+    arguments = dict(locals())
+    page = call(lambda memory, user_id: memory.usage.profile(user_id=user_id, **arguments), reads=True)
+    if not page.items:
+        typer.echo("no memories", err=True)
+    if options().as_json or page.items:
+        show(page, lambda shown: plain("\n".join(_profile(shown))))
+    if page.next_cursor is not None:
+        typer.echo(f"more: add --cursor {page.next_cursor}", err=True)
+
+
+def _profile(page: Profile) -> Iterator[str]:
+    for subject, lines in groupby(page.lines, key=lambda line: line.subject):
+        yield subject
+        for line in lines:
+            yield f"  {line.attribute} → {line.value}" if line.attribute else f"  - {line.text}"
 
 
 @general()

@@ -20,8 +20,9 @@ from ..keep.maintain import MaintenanceReport
 from ..keep.undo import UndoPlan, UndoReport
 from ..keys import ApiKey, AuditEntry, NewKey
 from ..metrics import Metrics
-from ..models import ImportReport, Job, MemoryItem, Observed, Page, Recall, Receipt, ReceiptState, Relation, Stats
+from ..models import ImportReport, Job, MemoryItem, Observed, Recall, Receipt, ReceiptState, Relation, Stats
 from ..read.overview import ChangePage, ReviewItem, Subject, UserSize
+from ..read.profile import Profile
 from ..read.query import Expansion
 from ..read.units import MemUnitPage
 from ..scope import accept_old_arguments
@@ -199,7 +200,7 @@ class Usage(Area):
     groups = served(usage.Usage.groups, "GET", "/v1/groups", dict[str, int], field="groups", empty={})
     metrics = served(usage.Usage.metrics, "GET", "/v1/metrics", Metrics, field="memory", refused=OF_ALL)
     changes = served(usage.Usage.changes, "GET", "/v1/changes", ChangePage)
-    profile = served(usage.Usage.profile, "GET", "/v1/profile", Page)
+    profile = served(usage.Usage.profile, "GET", "/v1/profile", Profile)
     units = served(usage.Usage.units, "GET", "/v1/units", MemUnitPage)
     subjects = served(usage.Usage.subjects, "GET", "/v1/subjects", tuple[Subject, ...], field="items")
     mentions = served(usage.Usage.mentions, "GET", "/v1/mentions", tuple[MemoryItem, ...], field="items")

@@ -14,6 +14,7 @@ from ..text.fence import strip_context
 from ..text.passages import summarise
 
 SUBJECT_WORDS = 3
+WHOLE = ("message", "episode", "profile", "group_profile")  # types of memories that are no statements
 
 
 class MemUnit(Value):
@@ -24,7 +25,7 @@ class MemUnit(Value):
     group_id: str | None
     subject: str | None = Field(description="title of its episode, or its main keywords")
     summary: str
-    narrative: str = Field(description="its episodes, one per participant, or who said what")
+    narrative: str = Field(description="its episodes, one per participant, or who stated what and when")
     participants: tuple[str, ...]
     messages: tuple[SourceMessage, ...]
     memory_ids: tuple[str, ...] = Field(description="active memories derived from it")
@@ -46,7 +47,8 @@ def to_unit(stored: StoredUnit, memories: Mapping[str, MemoryItem]) -> MemUnit:
     derived = [memories[one] for one in stored.memory_ids if one in memories]
     said = [(one, strip_context(one.text).strip()) for one in stored.messages if not is_instruction(one.role)]
     told = [one for one in derived if one.memory_type == "episode"]
-    lines = [one.content for one in told] or [f"{one.speaker or one.role}: {text}" for one, text in said if text]
+    lines = [one.content for one in told] or _statements(derived, stored.messages)
+    lines = lines or [f"{one.speaker or one.role}: {text}" for one, text in said if text]
     title = told[0].data.get("title") if told else None
     return MemUnit(
         unit_id=stored.id,
@@ -61,6 +63,20 @@ def to_unit(stored: StoredUnit, memories: Mapping[str, MemoryItem]) -> MemUnit:
         started_at=min(one.sent_at for one in stored.messages),
         ended_at=max(one.sent_at for one in stored.messages),
     )
+
+
+def _statements(derived: Sequence[MemoryItem], messages: Sequence[SourceMessage]) -> list[str]:
+    """Return the statements of a unit in the order in which they were made, with who made them and when."""
+    order = {name: at for at, one in reversed([*enumerate(messages)]) for name in (one.id, one.external_id)}
+    made: list[tuple[int, int, str]] = []
+    for memory in derived:
+        places = [order[source] for source in memory.source_ids if source in order]
+        if memory.memory_type in WHOLE or not places:
+            continue
+        message = messages[min(places)]
+        line = f"{message.sent_at:%Y-%m-%d %H:%M} {message.speaker or message.role}: {memory.dated_text}"
+        made.append((min(places), message.text.find(memory.content), line))
+    return [line for _, _, line in sorted(made)]
 
 
 def _keywords(derived: Sequence[MemoryItem]) -> str | None:

@@ -22,6 +22,7 @@ from ...models import (
     SourceMessage,
     Time,
 )
+from ...read.profile import Profile
 from ..auth import Caller, UserDeleter, UserEditor, UserReader, UserWriter
 from ..errors import HttpError
 from ..requests import (
@@ -228,7 +229,7 @@ async def get_timeline(
 @router.get("/profile", summary="What is known of the user, or of one of their groups, each line once")
 async def get_profile(
     caller: UserReader, group_id: Name | None = None, limit: Limit = 100, cursor: Cursor = None
-) -> Page:
+) -> Profile:
     return await caller.memory.usage.profile(user_id=caller.user_id, group_id=group_id, limit=limit, cursor=cursor)
 
 
