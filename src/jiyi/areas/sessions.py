@@ -69,6 +69,7 @@ class Sessions:
         said, and is no wish of the user."""
         from ..write.saved import stated_in_summary, summary_episode
 
+        validation.content("summary", summary)
         found = (
             [] if self._has_model else await threads.run(len(summary), stated_in_summary, summary, user_id, utc_now())
         )
