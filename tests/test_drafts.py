@@ -94,7 +94,7 @@ def test_statements_are_read_with_their_slots_and_places(text: str, expected: li
         ("I have a dentist appointment next Friday at 3pm.", "task", "plan", 3),
         ("I go swimming every Tuesday.", "pattern", "fact", 0),
         ("The dentist appointment was moved to next Friday.", "event", "change", 2),
-        ("I cancelled my gym membership.", "preference", "end", 0),
+        ("I cancelled my gym membership.", "fact", "end", 0),
         ("I gave up my allotment yesterday.", "fact", "end", 0),
         ("牙医预约改到下周五了。", "event", "change", 9),
         ("Please answer in French from now on.", "preference", "instruction", 0),

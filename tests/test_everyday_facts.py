@@ -336,3 +336,17 @@ async def test_what_is_said_twice_at_once_names_the_messages_that_say_it(tmp_pat
             [held] = (await memory.list(user_id=user_id)).items
             assert held.content == days[0]
             assert sorted(held.source_ids) == sorted(messages[day] for day in sources)
+
+
+@pytest.mark.parametrize(
+    ("text", "held"),
+    [
+        ("Remind me to water the ferns on Sunday.", ["task"]),
+        ("Please remind me to cancel the gym by April 30.", ["task"]),
+        ("提醒我周五去取蛋糕。", ["task"]),
+        ("remind me what you said about the visa", []),
+        ("再提醒我一下上次推荐的书名。", []),
+    ],
+)
+async def test_a_reminder_is_a_task(text: str, held: list[str], tmp_path: Path) -> None:
+    assert [item.memory_type for item in await told(tmp_path, text)] == held
