@@ -12,11 +12,13 @@ from time import monotonic
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
 from jiyi import Memory, ReceiptState
 from jiyi.agents.tools import MemoryTools
 from jiyi.areas import sessions
 from jiyi.areas.sessions import MAX_WAIT_S
+from jiyi.cli.app import app
 from jiyi.embed import Vectors
 from jiyi.settings import load_settings
 from jiyi.testing import WordEmbedder
@@ -179,6 +181,16 @@ async def test_a_memory_with_an_embedder_that_hangs_can_be_closed(
     await assert_continued(place, SAID[:1])
 
 
+async def test_a_full_queue_holds_up_the_caller_for_seconds_only(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sessions, "MAX_WAITING", 2)
+    monkeypatch.setattr(sessions, "MAX_WAIT_S", 0.2)
+    monkeypatch.setattr(sessions, "DERIVING_S", 0.1)
+    async with Memory.open(path, embedder=SlowFor("number")) as memory:
+        for at in range(4):
+            await asyncio.wait_for(memory.observe(f"My favourite number is {at}", user_id="mei"), PATIENCE_S)
+        assert len(await texts(memory)) == 4, "all are stored"
+
+
 async def test_a_stored_turn_is_deleted_with_its_user(place: Place) -> None:
     await asyncio.to_thread(end, HANGING, place, signal.SIGKILL, "observed")
     async with Memory.open(place, embedder=WordEmbedder(), settings=BY_HAND) as memory:
@@ -192,8 +204,14 @@ async def test_a_stored_turn_is_deleted_with_its_user(place: Place) -> None:
         )
 
 
-async def test_a_stored_turn_is_exported_and_shown(place: Place, tmp_path: Path) -> None:
+async def test_a_stored_turn_is_exported_and_shown(
+    place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     await asyncio.to_thread(end, HANGING, place, signal.SIGKILL, "observed")
+    monkeypatch.setenv("JIYI_JOBS__IN_PROCESS", "false")
+    words = ["search", "number", "--user", "mei", "--store", str(place)]
+    searched = await asyncio.to_thread(CliRunner().invoke, app, words)
+    assert "3 jobs of user 'mei' will make" in searched.output
     copy = tmp_path / "copy.db"
     async with Memory.open(place, embedder=WordEmbedder(), settings=BY_HAND) as memory:
         [newest, *_] = await memory.jobs.list(user_id="mei")

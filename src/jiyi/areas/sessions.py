@@ -222,18 +222,20 @@ class TurnQueue:
 
     async def put(self, messages: Sequence[Any], *, user_id: str, **options: Any) -> None:
         """Store the messages of a turn. Return when memories were made of them, or after some seconds, when that goes
-        on; if very many turns wait, wait until one is done."""
+        on; if very many turns wait, wait some seconds until one is done."""
         self._owner.check()
         if not isinstance(messages, Sequence) or isinstance(messages, str) or not messages:
             self._refuse(InvalidInput("messages", "must be a list of messages; `observe` takes the texts of a turn"))
             return
         messages = [piece for message in messages for piece in _pieces(message)]
-        while len(self._waiting) >= MAX_WAITING:
-            if self._remote:
-                self._failed += 1
-                logger.warning("an observed turn is dropped, because %s turns wait for the server", f"{MAX_WAITING:,}")
-                return
-            await next(iter(self._waiting)).done.wait()
+        if self._remote and len(self._waiting) >= MAX_WAITING:
+            self._failed += 1
+            logger.warning("an observed turn is dropped, because %s turns wait for the server", f"{MAX_WAITING:,}")
+            return
+        with suppress(TimeoutError):
+            async with asyncio.timeout(MAX_WAIT_S):
+                while len(self._waiting) >= MAX_WAITING:
+                    await next(iter(self._waiting)).done.wait()
         options |= {"user_id": user_id, "actor": "observe"}
         if self._remote:
             options["idempotency_key"] = new_id()  # it may be sent again

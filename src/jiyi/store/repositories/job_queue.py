@@ -12,7 +12,7 @@ from ...errors import IdempotencyConflict, InvalidInput, NotFound
 from ...models import Job, JobCounts, MemoryItem, Receipt, ReceiptState
 from ..database import Columns, Repository, Values, chunks, from_row, reads, writes
 from ..schema.tables import SHARED, JobMemoryRow, JobRow
-from ..write_set import OBSERVED, REQUEST_VERSION, Lease, LeaseLost
+from ..write_set import ADD, OBSERVED, REQUEST_VERSION, Lease, LeaseLost
 from .index_entries import without_vector
 from .memories import ended_by, items
 
@@ -50,7 +50,7 @@ def _failed(job: Row[*Columns], now: datetime, problem: str) -> Values:
 def finish(
     session: Session, job: Row[*Columns], now: datetime, state: ReceiptState, problems: Sequence[str], created: int
 ) -> None:
-    done = {"state": state.value, "not_before": None, "payload": None, "problems": list(problems)}
+    done = {"kind": ADD, "state": state.value, "not_before": None, "payload": None, "problems": list(problems)}
     change(session, job, {**_let_go(now), **done, "created": job.created + created})
 
 
@@ -58,7 +58,7 @@ def go_on(
     session: Session, job: Row[*Columns], now: datetime, payload: Values, problems: Sequence[str], created: int
 ) -> None:
     """Leave further work of a job to a worker."""
-    left = {"kind": "add", "attempts": 0, "not_before": now, "payload": payload, "problems": list(problems)}
+    left = {"kind": ADD, "attempts": 0, "not_before": now, "payload": payload, "problems": list(problems)}
     change(session, job, {**_let_go(now), **left, "created": job.created + created})
 
 
