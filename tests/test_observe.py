@@ -69,7 +69,7 @@ class Hanging(WordEmbedder):
         print("embedding", flush=True)
         await asyncio.sleep(3600)
 
-sessions.MAX_WAIT_S, background.TURN_LEASE_S = float(sys.argv[3]), 3
+sessions.KEEPING_S, sessions.MAX_WAIT_S, background.TURN_LEASE_S = 60, float(sys.argv[3]), 3
 
 async def chat():
     memory = await Memory.open(sys.argv[1], embedder=Hanging())

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
 from itertools import chain, repeat
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from pydantic import JsonValue
@@ -28,7 +29,8 @@ if TYPE_CHECKING:
 
 MAX_WAITING = 1_000  # turns; further ones wait for room
 MAX_AT_ONCE = 8  # turns of different users
-MAX_WAIT_S = 3.0  # of the caller for a turn; storing one takes about 20 ms, the first one loads the models
+KEEPING_S = 3.0  # longest wait of the caller until a turn is stored, which takes milliseconds
+MAX_WAIT_S = 3.0  # longest wait in all, until memories are made of it, which loads the models the first time
 RETRY_PAUSES_S = (0.2, 1.0, 5.0)
 LAST_PAUSE_S = 30.0  # between the attempts of a client, whose server may be away for long
 CLOSING_S = 5.0  # longest wait of a client for its turns at the end
@@ -244,20 +246,22 @@ class TurnQueue:
         before = self._latest.get(user_id)
         turn = ObservedTurn(user_id, began, partial(self._keep, list(messages), **options), before)
         self._latest[user_id] = turn
-        task = self._waiting[turn] = asyncio.create_task(self._run(turn), name="jiyi-observe")
+        self._waiting[turn] = asyncio.create_task(self._run(turn), name="jiyi-observe")
         if self._remote:
             turn.is_late = True
             await asyncio.sleep(0)
             return
         await asyncio.wait({began}, timeout=MAX_EPOCH_WAIT_S)
         held_up = before is not None and before.is_late  # what holds up one turn holds up those behind it
+        until = monotonic() + MAX_WAIT_S
         with suppress(TimeoutError):
-            async with asyncio.timeout(MAX_WAIT_S):
-                if before is None or not held_up or before.kept.is_set():
+            if before is None or not held_up or before.kept.is_set():
+                async with asyncio.timeout(KEEPING_S):
                     await turn.kept.wait()
-                if not held_up:
+            if not held_up:
+                async with asyncio.timeout(until - monotonic()):
                     await turn.done.wait()
-        turn.is_late = not task.done()
+        turn.is_late = not turn.done.is_set()
 
     async def _began(self, user_id: str) -> str | None:
         """Return the user's erasure epoch; None if it cannot be read now."""
