@@ -102,10 +102,8 @@ async def mark_everything(place: Place, tmp_path: Path, count: int, options: Set
                 await memory.update(made.id, user_id="mei", content=f"likes {text}", reason=f"heard of {text}")
                 await memory.update(made.id, user_id="mei", summary=f"{text}!", status="archived")
             elif way == 3:
-                await memory.observe(
-                    [{"role": "user", "content": f"My boss is {text}"}], user_id="mei", session_id=session
-                )
-                await memory.sessions.flush()
+                await memory.observe(f"My boss is {text}", user_id="mei", session_id=session)
+                assert not (await memory.sessions.flush()).failed
                 await memory.sessions.end(session, user_id="mei")
             elif way == 4:
                 await memory.sessions.add_summary(f"We spoke of {text} at length.", user_id="mei", session_id=session)

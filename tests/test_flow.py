@@ -191,9 +191,12 @@ async def test_observing_raises_nothing_but_counts(path: Path, caplog: pytest.Lo
             await memory.observe(*wrong, user_id="mei")  # type: ignore[arg-type]
         assert "user_text: must be a text; `sessions.observe` takes the messages" in caplog.text
         assert "assistant_text: must be a text" in caplog.text
+        for wrong in ("hi", [], None, {"role": "user", "content": "hi"}):
+            await memory.sessions.observe(wrong, user_id="mei")  # type: ignore[arg-type]
+        assert caplog.text.count("messages: must be a list of messages; `observe` takes the texts") == 4
         await memory._engine.store.close()
         await memory.observe("the store is gone", user_id="mei")
-        assert (await memory.sessions.flush()).failed == 7
+        assert (await memory.sessions.flush()).failed == 11
         with pytest.raises(StoreError):
             await memory.count(user_id="mei")
 

@@ -3,22 +3,33 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from time import monotonic
+from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
-from jiyi import Memory
+from jiyi import Memory, ReceiptState
 from jiyi.agents.tools import MemoryTools
+from jiyi.areas import sessions
 from jiyi.areas.sessions import MAX_WAIT_S
+from jiyi.cli.app import app
 from jiyi.embed import Vectors
 from jiyi.settings import load_settings
 from jiyi.testing import WordEmbedder
 from rest import running
-from support import Place
+from support import Place, contents, file_bytes, rows_with
+from test_cli_process import HEEDS
+from test_server_process import served
+
+PATIENCE_S = 60
+BY_HAND = load_settings(jobs={"in_process": False})
+SESSION: Any = {"user_id": "mei", "session_id": "s"}
 
 CARELESS = """
 import asyncio, sys
@@ -50,31 +61,42 @@ os._exit(0)
 HANGING = """
 import asyncio, sys
 from jiyi import Memory
+from jiyi.areas import background, sessions
 from jiyi.testing import WordEmbedder
 
 class Hanging(WordEmbedder):
     async def embed_documents(self, texts):
+        print("embedding", flush=True)
         await asyncio.sleep(3600)
+
+sessions.KEEPING_S, sessions.MAX_WAIT_S, background.TURN_LEASE_S = 60, float(sys.argv[3]), 3
 
 async def chat():
     memory = await Memory.open(sys.argv[1], embedder=Hanging())
     for at in range(3):
-        await memory.observe(f"My favourite number is {at}", user_id="mei")
+        await memory.observe(f"My favourite number is {at}", "Noted.", user_id="mei", session_id=f"s{at}")
+    print("observed", flush=True)
+    await asyncio.sleep(float(sys.argv[2]))
 
 asyncio.run(chat())
 """
 HANGING_SYNC = (
     HANGING.split("async def chat", maxsplit=1)[0].replace("from jiyi import", "from jiyi.sync import")
     + """
+import time
 memory = Memory.open(sys.argv[1], embedder=Hanging())
 for at in range(3):
-    memory.observe(f"My favourite number is {at}", user_id="mei")
+    memory.observe(f"My favourite number is {at}", "Noted.", user_id="mei", session_id=f"s{at}")
+print("observed", flush=True)
+time.sleep(float(sys.argv[2]))
 """
 )
+FACES = pytest.mark.parametrize("program", [HANGING, HANGING_SYNC], ids=["asynchronous", "synchronous"])
+SAID = [text for at in range(3) for text in (f"My favourite number is {at}", "Noted.")]
 
 
 def run(program: str, path: Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-c", program, str(path)]
+    command = [sys.executable, "-c", program, str(path), "0", "0.5"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr
     return done
@@ -88,11 +110,145 @@ async def test_a_program_that_ends_without_close_loses_no_turn(program: str, pat
         assert len((await memory.messages(user_id="mei")).items) == 6
 
 
-@pytest.mark.parametrize("program", [HANGING, HANGING_SYNC], ids=["asynchronous", "synchronous"])
-def test_turns_that_are_lost_are_counted_in_a_warning(program: str, path: Path) -> None:
-    done = run(program, path)
-    assert done.stderr.count("3 observed turns are lost") == 1 and "close" in done.stderr
-    assert "mei" not in done.stderr and "number" not in done.stderr
+def end(program: str, place: Place, how: signal.Signals, when: str) -> None:
+    """Start a program, and end it when it has written a line."""
+    command = [sys.executable, "-c", program, str(place), "3600", "0.5" if when == "observed" else "3600"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            for line in process.stdout or ():
+                if line.strip() == when:
+                    break
+            process.send_signal(how)
+            _, told = process.communicate(timeout=PATIENCE_S)
+        finally:
+            process.kill()
+    assert process.returncode != 0 and "lost" not in told, told
+
+
+async def texts(memory: Memory) -> list[str]:
+    return [message.text for message in reversed((await memory.messages(user_id="mei")).items)]
+
+
+async def assert_continued(place: Place, said: list[str]) -> None:
+    """What was said is there, becomes memories in its order, and is there once."""
+    async with Memory.open(place, embedder=WordEmbedder(), settings=BY_HAND) as memory:
+        assert await texts(memory) == said
+        before = [message.id for message in (await memory.messages(user_id="mei")).items]
+        assert (await memory.jobs.counts()).by_state["accepted"] == len(await memory.jobs.list(user_id="mei"))
+        async with Memory.open(place, embedder=WordEmbedder(), settings=BY_HAND) as other:
+            await asyncio.gather(memory.jobs.work(), other.jobs.work())
+        found = await memory.search("favourite number", user_id="mei", limit=10)
+        assert {hit.content for hit in found.hits} >= {*said} - {"Noted."}
+        rows = await memory.list(user_id="mei", memory_types=["message"])
+        assert [row.content for row in reversed(rows.items)] == said
+        assert [message.id for message in (await memory.messages(user_id="mei")).items] == before
+        assert {job.state for job in await memory.jobs.list(user_id="mei")} == {ReceiptState.INDEXED}
+        assert await memory.jobs.work() == 0
+
+
+@FACES
+async def test_turns_of_a_killed_program_are_continued(program: str, place: Place) -> None:
+    await asyncio.to_thread(end, program, place, signal.SIGKILL, "observed")
+    await assert_continued(place, SAID)
+
+
+@FACES
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL], ids=lambda how: how.name)
+async def test_a_program_may_be_ended_while_it_observes(program: str, how: signal.Signals, path: Path) -> None:
+    await asyncio.to_thread(end, f"{HEEDS}\n{program}", path, how, "embedding")
+    await assert_continued(path, SAID[:2])
+
+
+@FACES
+async def test_turns_of_a_program_that_ends_while_an_embedder_hangs_are_continued(program: str, path: Path) -> None:
+    done = await asyncio.to_thread(run, program, path)
+    assert "lost" not in done.stderr
+    await assert_continued(path, SAID)
+
+
+async def test_a_memory_with_an_embedder_that_hangs_can_be_closed(
+    place: Place, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(sessions, "MAX_WAIT_S", 0.2)
+    monkeypatch.setattr(sessions, "DERIVING_S", 0.2)
+    async with Memory.open(place, embedder=SlowFor("number")) as memory:
+        await memory.observe("My favourite number is 0", user_id="mei")
+        assert (await memory.usage.observed()).waiting == 1
+        began = monotonic()
+        assert "number" not in await memory.context("What is my favourite number?", user_id="mei")
+        assert monotonic() - began < 10, "a context does not wait for it for long"
+    assert "lost" not in caplog.text
+    await assert_continued(place, SAID[:1])
+
+
+async def test_a_full_queue_holds_up_the_caller_for_seconds_only(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sessions, "MAX_WAITING", 2)
+    monkeypatch.setattr(sessions, "MAX_WAIT_S", 0.2)
+    monkeypatch.setattr(sessions, "DERIVING_S", 0.1)
+    async with Memory.open(path, embedder=SlowFor("number")) as memory:
+        for at in range(4):
+            await asyncio.wait_for(memory.observe(f"My favourite number is {at}", user_id="mei"), PATIENCE_S)
+        assert len(await texts(memory)) == 4, "all are stored"
+
+
+async def test_a_stored_turn_is_deleted_with_its_user(place: Place) -> None:
+    await asyncio.to_thread(end, HANGING, place, signal.SIGKILL, "observed")
+    async with Memory.open(place, embedder=WordEmbedder(), settings=BY_HAND) as memory:
+        assert rows_with(place, "favourite number")
+        await memory.delete_all("mei")
+        assert await memory.jobs.work() == 0
+        assert await texts(memory) == [] and await memory.jobs.list(user_id="mei") == []
+        assert rows_with(place, "favourite number") == {}
+        assert "://" in str(place) or b"favourite number" not in file_bytes(Path(place)), (
+            "while it is open, log and all"
+        )
+
+
+async def test_a_stored_turn_is_exported_and_shown(
+    place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await asyncio.to_thread(end, HANGING, place, signal.SIGKILL, "observed")
+    monkeypatch.setenv("JIYI_JOBS__IN_PROCESS", "false")
+    words = ["search", "number", "--user", "mei", "--store", str(place)]
+    searched = await asyncio.to_thread(CliRunner().invoke, app, words)
+    assert "3 jobs of user 'mei' will make" in searched.output
+    copy = tmp_path / "copy.db"
+    async with Memory.open(place, embedder=WordEmbedder(), settings=BY_HAND) as memory:
+        [newest, *_] = await memory.jobs.list(user_id="mei")
+        assert (newest.kind, newest.state) == ("observe", ReceiptState.ACCEPTED)
+        await memory.transfer.export(tmp_path / "export.jsonl")
+    async with Memory.open(copy, embedder=WordEmbedder(), settings=BY_HAND) as memory:
+        await memory.transfer.import_memories(tmp_path / "export.jsonl")
+    await assert_continued(copy, SAID)
+
+
+async def test_a_turn_that_a_server_took_survives_its_end(path: Path) -> None:
+    with served(path) as (url, process):
+        async with Memory.open(url) as memory:
+            await memory.observe(*SAID[:2], user_id="mei")
+            assert (await memory.sessions.flush()).accepted == 1
+            process.kill()
+    async with Memory.open(path, embedder=WordEmbedder()) as memory:
+        assert await texts(memory) == SAID[:2]
+
+
+async def test_no_memory_is_made_of_what_is_deleted_in_between(place: Place) -> None:
+    """An assistant repeats a fact, which is deleted while the turn is read."""
+    embedder = SlowFor("Zanzibarquartz.")
+    async with Memory.open(place, embedder=WordEmbedder(64)) as other, Memory.open(place, embedder=embedder) as memory:
+        told = await other.add([{"role": "user", "content": "I live in Zanzibarquartz"}], **SESSION)
+        echo = {"role": "assistant", "content": "You live in Zanzibarquartz."}
+        turn = [echo, {"role": "user", "content": "I like tea"}]
+        observing = asyncio.create_task(memory.sessions.observe(turn, **SESSION))
+        await embedder.reached.wait()
+        [fact] = (one for one in told.memories if one.source != "message")
+        await other.delete(fact.id, user_id="mei")
+        embedder.gate.set()
+        await observing
+        assert (await memory.sessions.flush()).failed == 0
+        assert await texts(memory) == ["I like tea"]
+        assert contents(await memory.search("where do I like tea?", user_id="mei")) == ["I like tea"]
+    assert rows_with(place, "Zanzibarquartz") == {}
 
 
 async def test_the_next_context_sees_an_observed_turn(place: Place) -> None:
@@ -112,10 +268,11 @@ class SlowFor(WordEmbedder):
     def __init__(self, word: str) -> None:
         super().__init__(64)
         self._word = word
-        self.gate = asyncio.Event()
+        self.gate, self.reached = asyncio.Event(), asyncio.Event()
 
     async def embed_documents(self, texts: Sequence[str]) -> Vectors:
         if any(self._word in text for text in texts):
+            self.reached.set()
             await self.gate.wait()
         return await super().embed_documents(texts)
 

@@ -173,14 +173,14 @@ async def test_a_full_queue_makes_the_caller_wait_and_loses_nothing(
 
 async def test_a_turn_is_stored_when_the_store_is_free_again(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sessions, "RETRY_PAUSES_S", (0.0, 0.0))
-    add, failures = memory._turns._add, [StoreUnavailable("locked"), StoreUnavailable("locked")]
+    keep, failures = memory._turns._keep, [StoreUnavailable("locked"), StoreUnavailable("locked")]
 
     async def fail_first(*args: Any, **options: Any) -> Any:
         if failures:
             raise failures.pop()
-        return await add(*args, **options)
+        return await keep(*args, **options)
 
-    monkeypatch.setattr(memory._turns, "_add", fail_first)
+    monkeypatch.setattr(memory._turns, "_keep", fail_first)
     await observe(memory, [{"role": "user", "content": "I like tea"}], user_id="mei")
     assert (await memory.sessions.flush()).failed == 0
     assert await memory.count(user_id="mei", memory_types=["message"]) == 1

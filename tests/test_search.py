@@ -535,8 +535,12 @@ async def test_a_message_with_two_statements_is_found_for_each(real_memory: Memo
 async def test_an_empty_result_is_falsy_and_hits_say_whether_they_are_relevant(memory: Memory) -> None:
     nothing = await memory.search("tea", user_id="mei")
     assert not nothing and len(nothing) == 0
-    page = await memory.list(user_id="mei")
-    assert not page and len(page) == 0
+    for page in (
+        await memory.list(user_id="mei"),
+        await memory.messages(user_id="mei"),
+        await memory.timeline(user_id="mei"),
+    ):
+        assert not page and len(page) == 0
     await memory.add(["I like green tea", "The bus was late"], user_id="mei")
     found = await memory.search("do I like tea?", user_id="mei")
     assert found and len(found) == len(found.hits)

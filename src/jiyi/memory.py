@@ -15,7 +15,7 @@ from .areas import Areas
 from .areas.background import BackgroundJobs
 from .areas.bulk import Bulk
 from .areas.recalls import Recalls
-from .areas.sessions import TurnQueue
+from .areas.sessions import Derive, TurnQueue
 from .embed import Embedder
 from .engine import Engine, Runtime
 from .errors import InvalidInput
@@ -61,7 +61,7 @@ class Memory(Areas, Bulk, Recalls):
         self._runtime = Runtime(settings=engine.settings, where=where, meter=engine.meter, llm=engine.llm)
         self._engine = engine
         self._background = BackgroundJobs(engine)
-        self._turns = TurnQueue(self.add, engine.epoch, engine.store.database.owner)
+        self._turns = TurnQueue(self._keep_turn, engine.epoch, engine.store.database.owner)
         self._health = HealthCheck(engine)
 
     @classmethod
@@ -101,9 +101,10 @@ class Memory(Areas, Bulk, Recalls):
         return cls(Engine.build(where, **parts), None if where is None else str(where))
 
     async def close(self) -> None:
-        """Store observed turns and pending writes, and close the database. Unfinished jobs stay in it."""
+        """Wait at most half a minute for observed turns, store pending writes, and close the database. Unfinished jobs
+        stay in it; the next process continues them."""
         if not self._engine.store.database.owner.is_forked:  # its own process closes it
-            await self._turns.flush()
+            await self._turns.close()
             await self._background.stop()
             await self._engine.close()
 
@@ -200,13 +201,28 @@ class Memory(Areas, Bulk, Recalls):
     ) -> None:
         """Add a turn of a chat. It is stored when this returns, which takes three seconds at most and raises nothing.
 
-        What takes longer continues in the background; `sessions.flush` and `close` wait for it. Failures, and what is
-        lost because a program ends without `close`, are logged and counted (`usage.observed`).
+        Making memories of it may take longer and continues in the background; `sessions.flush` and `close` wait for it.
+        If the program ends before that, the next one that opens the store, or `jiyi worker`, continues. Failures are
+        logged and counted (`usage.observed`).
 
             await memory.observe("我下周三去上海", "好的，需要订酒店吗？", user_id="mei", session_id="s1")
         """
         scope: Any = {"session_id": session_id, "agent_id": agent_id, "group_id": group_id, "metadata": metadata}
         await self._turns.put_texts(user_text, assistant_text, user_id=user_id, **scope)
+
+    async def _keep_turn(
+        self, messages: Sequence[Any], *, actor: str, user_names: Sequence[str] | None = None, **whose: Any
+    ) -> Derive | None:
+        """Store what was observed. Return the rest of the work, if any."""
+        from .write.accept import accept
+        from .write.build import Context
+
+        accepted = accept(messages)
+        if accepted.candidates:
+            await self.add(messages, actor=actor, user_names=user_names, wait=False, **whose)
+            return None
+        context = Context.parse(**whose, user_names=user_names or ()).with_names(self._engine.settings.user_names)
+        return await self._background.keep_turn(accepted, context, actor=actor)
 
     async def update(
         self,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import sys
 import weakref
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
@@ -11,6 +12,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
 from itertools import chain, repeat
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from pydantic import JsonValue
@@ -27,14 +29,18 @@ if TYPE_CHECKING:
 
 MAX_WAITING = 1_000  # turns; further ones wait for room
 MAX_AT_ONCE = 8  # turns of different users
-MAX_WAIT_S = 3.0  # of the caller for a turn; storing one takes about 20 ms, the first one loads the models
+KEEPING_S = 3.0  # longest wait of the caller until a turn is stored, which takes milliseconds
+MAX_WAIT_S = 3.0  # longest wait in all, until memories are made of it, which loads the models the first time
 RETRY_PAUSES_S = (0.2, 1.0, 5.0)
 LAST_PAUSE_S = 30.0  # between the attempts of a client, whose server may be away for long
 CLOSING_S = 5.0  # longest wait of a client for its turns at the end
+DERIVING_S = 30.0  # longest wait at the end for memories of stored turns; the next process continues what takes longer
 LONGEST_READ, PIECE = 24_000, 12_000  # characters of a message that is read whole, and of the parts of a longer one
 MAX_EPOCH_WAIT_S = 0.05  # for the erasure epoch, which is read as long as it takes
 
 Add = Callable[..., Awaitable[Receipt]]
+Derive = Callable[[], Awaitable[None]]
+Keep = Callable[..., Awaitable[Derive | None]]  # stores a turn; returns what makes memories of it
 EpochOf = Callable[[str], Awaitable[str]]
 
 logger = logging.getLogger(__name__)
@@ -145,6 +151,7 @@ def _turn_of(user_text: str, assistant_text: str | None) -> list[dict[str, str]]
     for name, text in (("user_text", user_text), ("assistant_text", assistant_text or "")):
         if not isinstance(text, str):
             raise InvalidInput(name, "must be a text; `sessions.observe` takes the messages of a turn")
+    validation.text("user_text", user_text, longest=sys.maxsize)  # a longer one is divided
     turn = [{"role": "user", "content": user_text}]
     return [*turn, {"role": "assistant", "content": assistant_text}] if assistant_text else turn
 
@@ -178,28 +185,30 @@ def _pieces(given: Any) -> list[Any]:
 class ObservedTurn:
     user_id: str
     epoch: asyncio.Task[str | None]  # erasure epoch of the user when it was observed; None: it could not be read
-    add: Add
+    keep: Keep
     before: ObservedTurn | None  # the turn of the same user that has to be stored first
     observed_at: datetime = field(default_factory=utc_now)
-    done: asyncio.Event = field(default_factory=asyncio.Event)
+    kept: asyncio.Event = field(default_factory=asyncio.Event)  # it is stored, or was refused
+    done: asyncio.Event = field(default_factory=asyncio.Event)  # and memories were made of it
     is_late: bool = False  # the caller no longer waits for it
     has_failed: bool = False  # it was refused once, and is tried again
 
 
 class TurnQueue:
-    """Stores observed turns: those of one user one after the other, those of several users at the same time.
+    """Stores observed turns at once, and then makes memories of them: those of one user one after the other, those of
+    several users at the same time.
 
     Turns for a server (`remote`) are never waited for; they are sent again until the server takes them. If too many
     wait, further ones are dropped, logged and counted."""
 
-    def __init__(self, add: Add, epoch_of: EpochOf, owner: Owner, *, remote: bool = False) -> None:
-        self._add = add
+    def __init__(self, keep: Keep, epoch_of: EpochOf, owner: Owner, *, remote: bool = False) -> None:
+        self._keep = keep
         self._remote = remote
         self._owner = owner
         self._epoch_of = epoch_of
         self._waiting: dict[ObservedTurn, asyncio.Task[None]] = {}
         self._latest: dict[str, ObservedTurn] = {}
-        self._room = asyncio.Semaphore(MAX_AT_ONCE)
+        self._keeping, self._deriving = asyncio.Semaphore(MAX_AT_ONCE), asyncio.Semaphore(MAX_AT_ONCE)
         self._accepted = self._failed = 0
         weakref.finalize(self, _warn_at_exit, self._waiting, owner)
 
@@ -208,39 +217,54 @@ class TurnQueue:
         try:
             messages = _turn_of(user_text, assistant_text)
         except InvalidInput as error:
-            self._failed += 1
-            logger.warning("an observed turn was not stored: %s", error)
+            self._refuse(error)
             return
         await self.put(messages, **options)
 
+    def _refuse(self, error: Exception | str | None) -> None:
+        self._failed += 1
+        logger.warning("an observed turn was not stored: %s", error)
+
     async def put(self, messages: Sequence[Any], *, user_id: str, **options: Any) -> None:
-        """Store the messages of a turn. Return when that is done, or after some seconds, when it goes on; if very many
-        turns wait, wait until one was stored."""
+        """Store the messages of a turn. Return when memories were made of them, or after some seconds, when that goes
+        on; if very many turns wait, wait some seconds until one is done."""
         self._owner.check()
+        if not isinstance(messages, Sequence) or isinstance(messages, str) or not messages:
+            self._refuse(InvalidInput("messages", "must be a list of messages; `observe` takes the texts of a turn"))
+            return
         messages = [piece for message in messages for piece in _pieces(message)]
-        while len(self._waiting) >= MAX_WAITING:
-            if self._remote:
-                self._failed += 1
-                logger.warning("an observed turn is dropped, because %s turns wait for the server", f"{MAX_WAITING:,}")
-                return
-            await next(iter(self._waiting)).done.wait()
-        options |= {"user_id": user_id, "wait": False, "actor": "observe"}
+        if self._remote and len(self._waiting) >= MAX_WAITING:
+            self._failed += 1
+            logger.warning("an observed turn is dropped, because %s turns wait for the server", f"{MAX_WAITING:,}")
+            return
+        with suppress(TimeoutError):
+            async with asyncio.timeout(MAX_WAIT_S):
+                while len(self._waiting) >= MAX_WAITING:
+                    await next(iter(self._waiting)).done.wait()
+        options |= {"user_id": user_id, "actor": "observe"}
         if self._remote:
             options["idempotency_key"] = new_id()  # it may be sent again
         began = asyncio.create_task(self._began(user_id))
         user_id = user_id if isinstance(user_id, str) else ""  # anything else fails later
         before = self._latest.get(user_id)
-        turn = ObservedTurn(user_id, began, partial(self._add, list(messages), **options), before)
+        turn = ObservedTurn(user_id, began, partial(self._keep, list(messages), **options), before)
         self._latest[user_id] = turn
-        task = self._waiting[turn] = asyncio.create_task(self._run(turn), name="jiyi-observe")
+        self._waiting[turn] = asyncio.create_task(self._run(turn), name="jiyi-observe")
         if self._remote:
             turn.is_late = True
             await asyncio.sleep(0)
             return
         await asyncio.wait({began}, timeout=MAX_EPOCH_WAIT_S)
-        if before is None or not before.is_late:  # what holds up one turn holds up those behind it
-            await asyncio.wait({task}, timeout=MAX_WAIT_S)
-        turn.is_late = not task.done()
+        held_up = before is not None and before.is_late  # what holds up one turn holds up those behind it
+        until = monotonic() + MAX_WAIT_S
+        with suppress(TimeoutError):
+            if before is None or not held_up or before.kept.is_set():
+                async with asyncio.timeout(KEEPING_S):
+                    await turn.kept.wait()
+            if not held_up:
+                async with asyncio.timeout(until - monotonic()):
+                    await turn.done.wait()
+        turn.is_late = not turn.done.is_set()
 
     async def _began(self, user_id: str) -> str | None:
         """Return the user's erasure epoch; None if it cannot be read now."""
@@ -270,15 +294,13 @@ class TurnQueue:
         return any(not turn.done.is_set() for turn in turns)
 
     async def close(self) -> None:
-        """Store the waiting turns; of those for a server, give up what it does not take in some seconds."""
+        """Wait some time for the waiting turns. What is late stays in the store, to be continued; a turn that is not
+        stored by then is lost."""
         self._owner.check()
-        if not self._remote:
-            await self.flush()
-            return
         tasks = list(self._waiting.values())
         if not tasks:
             return
-        _, late = await asyncio.wait(tasks, timeout=CLOSING_S)
+        _, late = await asyncio.wait(tasks, timeout=CLOSING_S if self._remote else DERIVING_S)
         for task in late:
             task.cancel()
         await asyncio.gather(*late, return_exceptions=True)
@@ -286,59 +308,64 @@ class TurnQueue:
     async def _run(self, turn: ObservedTurn) -> None:
         try:
             if turn.before is not None:
+                await turn.before.kept.wait()
+            async with self._keeping:
+                derive = await self._store(turn)
+            turn.kept.set()
+            if turn.before is not None:
                 await turn.before.done.wait()
                 turn.before = None
-            async with self._room:
-                await self._store(turn)
+            if derive is not None:
+                async with self._deriving:
+                    await derive()
             self._accepted += 1
         except asyncio.CancelledError:  # the event loop ends
+            if not turn.kept.is_set():
+                self._failed += 1
             _warn_of_lost(self._waiting)
-            self._failed += 1
             raise
         except Exception as error:  # noqa: BLE001 - it must not reach the chat; it is logged and counted
-            self._failed += 1
-            reason = type(error).__doc__ if isinstance(error, UserErased) else error  # which would name the user
-            logger.warning("an observed turn was not stored: %s", reason)
+            self._refuse(type(error).__doc__ if isinstance(error, UserErased) else error)  # which would name the user
         finally:
             self._waiting.pop(turn, None)
             if self._latest.get(turn.user_id) is turn:
                 del self._latest[turn.user_id]
+            turn.kept.set()
             turn.done.set()
 
-    async def _store(self, turn: ObservedTurn) -> None:
+    async def _store(self, turn: ObservedTurn) -> Derive | None:
         """Store a turn; repeat that while the store is locked or full, because then nothing was written. A server is
         asked until it answers: the idempotency key makes sure that it stores the turn once."""
         pauses = chain(RETRY_PAUSES_S, repeat(LAST_PAUSE_S) if self._remote else ())
         temporary = (StoreUnavailable, ConnectionLost) if self._remote else (StoreUnavailable,)
         for pause in pauses:
             try:
-                await self._add_turn(turn)
-                return
+                return await self._keep_now(turn)
             except temporary as error:
                 logger.warning("an observed turn is stored in %s s: %s", pause, error)
                 turn.has_failed = True
                 await asyncio.sleep(pause)
-        await self._add_turn(turn)
+        return await self._keep_now(turn)
 
-    async def _add_turn(self, turn: ObservedTurn) -> None:
-        """Add a turn, unless its user was deleted since it was observed."""
+    async def _keep_now(self, turn: ObservedTurn) -> Derive | None:
+        """Store a turn, unless its user was deleted since it was observed."""
         epoch = await turn.epoch
         if epoch is None:
             epoch = await self._epoch_of(turn.user_id)
             deleted_at = time_of(epoch)
             if deleted_at is not None and deleted_at > turn.observed_at:
                 raise UserErased(user_id=turn.user_id)
-        await turn.add(epoch=epoch)
+        return await turn.keep(epoch=epoch)
 
 
 def _warn_of_lost(waiting: dict[ObservedTurn, Any]) -> None:
-    """Say once how many turns are lost."""
-    if waiting:
+    """Say once how many turns are lost: those that are not stored yet."""
+    if lost := sum(not turn.kept.is_set() for turn in waiting):
         logger.warning(
             "%s observed turns are lost, because the program ended without `close`: use `async with Memory.open()`",
-            f"{len(waiting):,}",
+            f"{lost:,}",
         )
-        waiting.clear()
+    waiting.clear()
 
 
 def _warn_at_exit(waiting: dict[ObservedTurn, Any], owner: Owner) -> None:

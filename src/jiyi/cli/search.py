@@ -80,6 +80,10 @@ async def _why_nothing(memory: Memory, user_id: str, found: SearchResult) -> str
     held = await memory.stats(user_id)
     if held.memories:
         return f"user {user_id!r} has {counted(held.memories, 'memory', 'memories')}; none passes the filters"
+    waiting = len(await memory.jobs.list(user_id=user_id, state="accepted"))
+    if waiting:
+        jobs = counted(waiting, "job", "jobs")
+        return f"{jobs} of user {user_id!r} will make the first memories: `jiyi worker --once` runs them now"
     return f"nothing is stored for user {user_id!r} in {held.store}"
 
 

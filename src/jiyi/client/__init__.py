@@ -80,7 +80,7 @@ class Memory:
         self.maintenance = areas.Maintenance(self._server)
         self.transfer = areas.Transfer(self._server, self.add, self.count, self.jobs, settings)
         owner = self._server.owner
-        self._turns = TurnQueue(self.add, lambda user_id: self.jobs.epoch(user_id=user_id), owner, remote=True)
+        self._turns = TurnQueue(self._send_turn, lambda user_id: self.jobs.epoch(user_id=user_id), owner, remote=True)
         self.sessions = Sessions(self.add, cast("Jobs", self.jobs), self._turns)
         self.usage = areas.Usage(self._server, self._turns)
 
@@ -238,6 +238,9 @@ class Memory:
     @like(engine.Memory.observe)
     async def observe(self, user_text: str, assistant_text: str | None, **options: Any) -> None:
         await self._turns.put_texts(user_text, assistant_text, **options)
+
+    async def _send_turn(self, messages: Sequence[Any], **options: Any) -> None:
+        await self.add(messages, wait=False, **options)
 
     @like(engine.Memory.update)
     async def update(

@@ -27,6 +27,8 @@ EXTRACTED = "extracted"  # source of memories that an extractor found
 STATED = "statement"  # source of memories that a caller saved
 COMPRESSED = "compressed"  # source of memories that replace others and refine them
 REST_OF = "rest_of"  # in the data of what is left of a statement: its id
+# Kinds of jobs. `OBSERVED`: of messages that are stored and not yet memories; those of one user run in order.
+ADD, OBSERVED = "add", "observe"
 
 
 class Stale(Exception):
@@ -274,7 +276,9 @@ class Addition:
     units: tuple[UnitPart, ...] = ()
     effects: Effects = NO_EFFECTS
     payload: dict[str, JsonValue] | None = None  # the work left for a worker
-    kind: str = "add"
+    kind: str = ADD
+    leased_by: str | None = None  # worker that does the work left at once, and until when it has the right to
+    leased_until: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -352,6 +356,8 @@ class Lease:
     attempt: int
     payload: dict[str, Any]
     accepted_at: datetime
+    epoch: str | None = None  # of the user and the messages of a turn that has just been stored; None: they are read
+    messages: tuple[NewMessage, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

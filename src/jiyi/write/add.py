@@ -101,13 +101,7 @@ async def add(
 ) -> Receipt:
     """Add messages or statements. With a language model, a job for it is written with the messages. `user_names`: names
     of the user besides those of the request. Raise `UserErased` if the user is deleted meanwhile."""
-    if accepted.messages and context.memory_type is not None:
-        raise InvalidInput("memory_type", "is for statements; messages are kept verbatim, as type message")
-    copied = len(accepted.messages) * len(repr(context.metadata))
-    if copied > MOST_COPIED:
-        raise InvalidInput(
-            "metadata", f"is stored with each message, {copied:,} characters; the limit is {MOST_COPIED:,}"
-        )
+    check_arguments(accepted, context)
     at = utc_now()
     size = sum(len(text) for text in accepted.texts())
     request = None
@@ -146,6 +140,17 @@ async def add(
     raise StoreUnavailable(f"others keep writing into this session of user {context.user_id!r}: try again")
 
 
+def check_arguments(accepted: Accepted, context: Context) -> None:
+    """Raise `InvalidInput` for arguments that do not fit messages."""
+    if accepted.messages and context.memory_type is not None:
+        raise InvalidInput("memory_type", "is for statements; messages are kept verbatim, as type message")
+    copied = len(accepted.messages) * len(repr(context.metadata))
+    if copied > MOST_COPIED:
+        raise InvalidInput(
+            "metadata", f"is stored with each message, {copied:,} characters; the limit is {MOST_COPIED:,}"
+        )
+
+
 async def begun(context: Context, store: Store) -> Context:
     """Return the context with the erasure epoch of its user, the current one if it has none."""
     return context if context.epoch is not None else replace(context, epoch=await store.erasures.epoch(context.user_id))
@@ -176,6 +181,28 @@ async def _derive_addition(
     request: tuple[str | None, str, str],
 ) -> Addition:
     messages, follows = await identify(accepted.messages, hashes, context.occurred_at or at, start)
+    idempotency_key, request_hash, actor = request
+    addition = await derived_addition(messages, stateds, context, at, flow, actor=actor, start=start)
+    return replace(
+        addition,
+        idempotency_key=idempotency_key,
+        request_hash=request_hash,
+        problems=(*accepted.problems, *addition.problems),
+        follows=follows,
+    )
+
+
+async def derived_addition(
+    messages: Sequence[NewMessage],
+    stateds: Sequence[NewMemory],
+    context: Context,
+    at: datetime,
+    flow: Flow,
+    *,
+    actor: str,
+    start: Start | None = None,
+) -> Addition:
+    """Derive what is written for messages, new and stored ones, and for statements."""
     size = sum(len(message.text) for message in messages)
     verbatims = await threads.run(size, _verbatims, messages, context)
     repeated = [one.id for one in messages if isinstance(one, StoredMessage) and one.id in verbatims]
@@ -201,7 +228,6 @@ async def _derive_addition(
     saved = to_judge(memories, made.repeats) if flow.judge is not None and flow.settings.enabled else []
     reads = flow.slow_extractor is not None and flow.settings.enabled
     summaries: list[JsonValue] = [one.id for one in new_summaries(memories, made.repeats)] if reads else []
-    idempotency_key, request_hash, actor = request
     return Addition(
         id=new_id(),
         user_id=context.user_id,
@@ -209,21 +235,18 @@ async def _derive_addition(
         session_id=context.session_id,
         agent_id=context.agent_id,
         group_id=context.group_id,
-        idempotency_key=idempotency_key,
-        request_hash=request_hash,
         actor=actor,
         at=at,
         state=ReceiptState.ACCEPTED if later else done,
-        problems=(*accepted.problems, *made.problems, *([problem] if problem else []), *unread),
+        problems=(*made.problems, *([problem] if problem else []), *unread),
         model=flow.embedder.id,
         messages=tuple(message for message in messages if not isinstance(message, StoredMessage)),
         memories=memories,
         external_ids={**made.external_ids, **{one.id: one.external_id or one.id for one in messages}},
-        follows=follows,
         units=made.units,
         met=(*made.met, *met),
         effects=effects,
-        payload=_payload(fresh, saved, summaries, context, actor) if later or saved or summaries else None,
+        payload=job_payload(fresh, context, actor, saved, summaries) if later or saved or summaries else None,
     )
 
 
@@ -234,18 +257,18 @@ def _verbatims(messages: Sequence[NewMessage], context: Context) -> dict[str, Ne
     return {message.id: memory for message in there if (memory := verbatim(message, context))}
 
 
-def _payload(
+def job_payload(
     messages: Sequence[NewMessage],
-    saved: list[JsonValue],
-    summaries: list[JsonValue],
     context: Context,
     actor: str,
+    saved: Sequence[JsonValue] = (),
+    summaries: Sequence[JsonValue] = (),
 ) -> dict[str, JsonValue]:
     """Return what a worker needs: the messages or summaries to extract from, or the saved texts to judge."""
     return {
         "messages": [message.id for message in messages],
-        "saved": saved,
-        "summaries": summaries,
+        "saved": [*saved],
+        "summaries": [*summaries],
         "actor": actor,
         "context": CONTEXT.dump_python(context, mode="json", exclude={"epoch"}),  # the job goes with its user
     }

@@ -13,15 +13,17 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, cast
 
-from ..errors import JiyiError, LlmError, LlmOverBudget, StoreError
+from .. import threads
+from ..errors import JiyiError, LlmError, LlmOverBudget, StoreError, StoreUnavailable
 from ..ids import new_id
 from ..metrics import Meter
 from ..models import ReceiptState, utc_now
 from ..settings import JobSettings
 from ..store.repositories.change_feed import NEVER
 from ..store.store import Store
-from ..store.write_set import Addition, Lease, LeaseLost, NewMessage, Stale
-from .add import Flow, Made, begun, divided, index, make
+from ..store.write_set import OBSERVED, Addition, Lease, LeaseLost, NewMessage, Stale, StoredMessage
+from .accept import Accepted, identify, looked_back, message_hashes
+from .add import TRIES, Flow, Made, begun, check_arguments, derived_addition, divided, index, job_payload, make
 from .build import CONTEXT, Context
 from .changes import end_what_changed
 from .drafts import Draft, Extracted, Extractor, Unit
@@ -43,7 +45,7 @@ class Worker:
     def __init__(
         self,
         store: Store,
-        do: Callable[[Lease], Awaitable[None]],
+        do: Callable[[Lease], Awaitable[bool]],
         settings: JobSettings,
         meter: Meter | None = None,
     ) -> None:
@@ -51,7 +53,7 @@ class Worker:
         self._do = do
         self._settings = settings
         self._meter = meter or Meter()
-        self._owner = f"{socket.gethostname()[:24]}:{os.getpid()}:{new_id()[-8:]}"
+        self.owner = f"{socket.gethostname()[:24]}:{os.getpid()}:{new_id()[-8:]}"
         self._more = asyncio.Event()
         self._is_cut_off = False  # the store did not answer when it was last asked
         self.done = 0
@@ -63,13 +65,13 @@ class Worker:
     async def run(self, *, until_idle: bool) -> None:
         """Run jobs until there are none, or for ever. When cancelled, unfinished jobs are released. With `until_idle` a
         store that does not answer is an error."""
-        running: set[asyncio.Task[None]] = set()
+        running: set[asyncio.Task[bool]] = set()
         try:
             while True:
                 self._more.clear()
                 lease = await self._claim() if len(running) < self._settings.concurrency else None
                 if lease is not None:
-                    task = asyncio.create_task(self._attempt(lease))
+                    task = asyncio.create_task(self.attempt(lease))
                     running.add(task)
                     task.add_done_callback(running.discard)
                     task.add_done_callback(lambda _: self._more.set())
@@ -88,7 +90,7 @@ class Worker:
     async def _claim(self) -> Lease | None:
         now = utc_now()
         try:
-            lease = await self._store.jobs.claim(self._owner, now, now + self._lease_time)
+            lease = await self._store.jobs.claim(self.owner, now, now + self.lease_time)
         except StoreError as error:
             if not self._is_cut_off:
                 logger.warning("no job can be taken now: %s", error)
@@ -97,19 +99,20 @@ class Worker:
         self._is_cut_off = False
         return lease
 
-    async def _attempt(self, lease: Lease) -> None:
-        """Run a job once and store its outcome."""
+    async def attempt(self, lease: Lease) -> bool:
+        """Run a job once and store its outcome. Return True if no work is left of it."""
         heartbeat = asyncio.create_task(self._renew(lease))
         try:
             if lease.attempt > self._settings.max_attempts:
                 died = f"its worker died at it, {lease.attempt - 1} times: `jiyi jobs retry {lease.job_id}` tries again"
                 await self._store.jobs.fail(lease, utc_now(), died)
                 self._meter.count("jobs_total", "failed")
-                return
+                return False
             with self._meter.timing("job"):
-                await self._do(lease)
+                finished = await self._do(lease)
             self.done += 1
             self._meter.count("jobs_total", "done")
+            return finished
         except LeaseLost:
             logger.info("job %s is not this worker's any more", lease.job_id)
             self._meter.count("jobs_total", "lost")
@@ -122,6 +125,7 @@ class Worker:
                 await self._note_failure(lease, error)
         finally:
             heartbeat.cancel()
+        return False
 
     async def _note_failure(self, lease: Lease, error: Exception) -> None:
         known = isinstance(error, JiyiError)
@@ -151,10 +155,10 @@ class Worker:
             await asyncio.sleep(self._settings.lease_s / 3)
             now = utc_now()
             with contextlib.suppress(LeaseLost, StoreError):
-                await self._store.jobs.renew(lease, now, now + self._lease_time)
+                await self._store.jobs.renew(lease, now, now + self.lease_time)
 
     @property
-    def _lease_time(self) -> timedelta:
+    def lease_time(self) -> timedelta:
         return timedelta(seconds=self._settings.lease_s)
 
 
@@ -175,12 +179,89 @@ class Answers:
         self._by_job.pop(job_id, None)
 
 
-async def run_job(lease: Lease, flow: Flow, *, max_attempts: int, answers: Answers) -> None:
-    """Derive memories from accepted messages, or judge saved texts, without a lock; write the result if the lease still
-    holds."""
+async def keep_turn(accepted: Accepted, context: Context, *, actor: str, flow: Flow, worker: Worker) -> Lease:
+    """Store the messages of a turn with a job of this worker that makes memories of them. Raise `UserErased` if the
+    user is deleted meanwhile."""
+    check_arguments(accepted, context)
+    at = utc_now()
+    size = sum(len(text) for text in accepted.texts())
+    hashes = await threads.run(size, message_hashes, accepted.messages, context.place)
+    for _ in range(TRIES):
+        start = await flow.store.additions.start(
+            context.place,
+            request=None,
+            message_hashes=list(filter(None, hashes)),
+            tail=looked_back(hashes),
+            memory_hashes=(),
+            now=at,
+        )
+        messages, follows = await identify(accepted.messages, hashes, at, start)
+        payload = job_payload(messages, context, actor) | {"observed": True, "problems": [*accepted.problems]}
+        addition = Addition(
+            id=new_id(),
+            user_id=context.user_id,
+            epoch=context.epoch or start.epoch,
+            session_id=context.session_id,
+            agent_id=context.agent_id,
+            group_id=context.group_id,
+            actor=actor,
+            at=at,
+            state=ReceiptState.ACCEPTED,
+            problems=accepted.problems,
+            model=flow.embedder.id,
+            messages=tuple(message for message in messages if not isinstance(message, StoredMessage)),
+            memories=(),
+            follows=follows,
+            payload=payload,
+            kind=OBSERVED,
+            leased_by=worker.owner,
+            leased_until=utc_now() + worker.lease_time,
+        )
+        try:
+            await flow.store.additions.save(addition)
+        except Stale:
+            continue
+        return Lease(
+            user_id=context.user_id,
+            job_id=addition.id,
+            session_id=context.session_id,
+            owner=worker.owner,
+            attempt=1,
+            payload=payload,
+            accepted_at=at,
+            epoch=addition.epoch,
+            messages=tuple(messages),
+        )
+    raise StoreUnavailable(f"others keep writing into this session of user {context.user_id!r}: try again")
+
+
+async def _run_turn(lease: Lease, context: Context, flow: Flow) -> bool:
+    """Make memories of the messages of a turn. Return False if work is left for a language model."""
+    left: dict[str, Any] = lease.payload
+    messages: Sequence[NewMessage] = lease.messages
+    while True:
+        messages = messages or await flow.store.messages.get(lease.user_id, left["messages"])
+        addition = await derived_addition(messages, (), context, lease.accepted_at, flow, actor=left["actor"])
+        problems = (*left["problems"], *addition.problems)
+        addition = replace(addition, id=lease.job_id, messages=(), problems=problems)
+        try:
+            finished = await flow.store.additions.complete(lease, addition)
+        except Stale:
+            messages = ()  # some of them may have been deleted
+            continue
+        await flow.index.keep_up(lease.user_id, len(addition.memories))
+        return finished
+
+
+async def run_job(lease: Lease, flow: Flow, *, max_attempts: int, answers: Answers) -> bool:
+    """Make memories of accepted messages, or judge saved texts, without a lock; write the result if the lease still
+    holds. Return True if no work is left."""
     left: dict[str, Any] = lease.payload
     # The epoch is read before the messages: if the user was deleted before that, there are none.
-    context, at = await begun(CONTEXT.validate_python(left["context"]), flow.store), lease.accepted_at
+    context = replace(CONTEXT.validate_python(left["context"]), epoch=lease.epoch)
+    context, at = await begun(context, flow.store), lease.accepted_at
+    if left.get("observed"):
+        return await _run_turn(lease, context, flow)
     known = answers.of(lease.job_id)
     slow = _once(_since(flow.slow_extractor, context.epoch), lambda unit: ("unit", _said_in(unit)), known)
     judge = None if flow.judge is None else partial(flow.judge, epoch=context.epoch)
@@ -222,7 +303,8 @@ async def run_job(lease: Lease, flow: Flow, *, max_attempts: int, answers: Answe
         except Stale:
             continue
         await flow.index.keep_up(lease.user_id, len(memories))
-        return answers.forget(lease.job_id)
+        answers.forget(lease.job_id)
+        return True
 
 
 def _once(ask: Callable[..., Awaitable[Any]] | None, key_of: Callable[[Any], object], known: dict[object, Any]) -> Any:

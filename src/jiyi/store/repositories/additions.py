@@ -24,6 +24,7 @@ from ..schema.tables import (
 )
 from ..write_set import (
     NOT_INDEXED,
+    OBSERVED,
     Addition,
     Change,
     Effects,
@@ -59,8 +60,9 @@ def save(session: Session, addition: Addition) -> Receipt:
         "request_hash": addition.request_hash if addition.idempotency_key is not None else None,
         "created": len(saved.created),
         "problems": problems,
-        "attempts": 0 if addition.payload else 1,
-        "leased_until": None,
+        "attempts": 0 if addition.payload and addition.leased_by is None else 1,
+        "leased_by": addition.leased_by,
+        "leased_until": addition.leased_until,
         "created_at": addition.at,
         "updated_at": addition.at,
         "session_id": addition.session_id,
@@ -74,19 +76,27 @@ def save(session: Session, addition: Addition) -> Receipt:
     return jobs.to_receipt(SimpleNamespace(**job), saved.memories, saved.ended)
 
 
-def complete(session: Session, lease: Lease, addition: Addition) -> None:
-    """Write the result of a job, if the worker still holds its lease."""
+def complete(session: Session, lease: Lease, addition: Addition) -> bool:
+    """Write the result of a job, if the worker still holds its lease. Return True if no work is left."""
     job = jobs.held(session, lease, utc_now())
     saved = _write(session, addition)
-    mine = and_(JobMemoryRow.user_id == job.user_id, JobMemoryRow.job_id == job.id)
-    before = dict(session.execute(select(JobMemoryRow.memory_id, JobMemoryRow.position).where(mine)).all())
+    before: dict[str, int] = {}  # positions of memories that it has led to so far: of an observed turn none
+    if job.kind != OBSERVED:
+        mine = and_(JobMemoryRow.user_id == job.user_id, JobMemoryRow.job_id == job.id)
+        before = dict(session.execute(select(JobMemoryRow.memory_id, JobMemoryRow.position).where(mine)).all())
     new = [memory.id for memory in saved.memories if memory.id not in before]
     inserts = Inserts()
     inserts.add(JobMemoryRow, _job_memories(job.user_id, job.id, new, first=max(before.values(), default=-1) + 1))
     inserts.run(session)
-    unembedded = without_vector(session, addition.user_id, [*before, *new], addition.model)
+    unembedded = saved.unembedded
+    if before:
+        unembedded = {*without_vector(session, addition.user_id, [*before, *new], addition.model)}
     state, problems = _state(addition, saved.problems, len(unembedded))
+    if addition.payload is not None:
+        jobs.go_on(session, job, utc_now(), addition.payload, problems, created=len(saved.created))
+        return False
     jobs.finish(session, job, utc_now(), state, problems, created=len(saved.created))
+    return True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -370,9 +380,10 @@ class Additions(Repository):
         await self._database.count_rows(len(addition.memories))
         return receipt
 
-    async def complete(self, lease: Lease, addition: Addition) -> None:
-        await self._database.write([lease.user_id], lambda session: complete(session, lease, addition))
+    async def complete(self, lease: Lease, addition: Addition) -> bool:
+        done = await self._database.write([lease.user_id], lambda session: complete(session, lease, addition))
         await self._database.count_rows(len(addition.memories))
+        return done
 
 
 def _save_again(session: Session, addition: Addition) -> Receipt:

@@ -12,7 +12,7 @@ from ...errors import IdempotencyConflict, InvalidInput, NotFound
 from ...models import Job, JobCounts, MemoryItem, Receipt, ReceiptState
 from ..database import Columns, Repository, Values, chunks, from_row, reads, writes
 from ..schema.tables import SHARED, JobMemoryRow, JobRow
-from ..write_set import REQUEST_VERSION, Lease, LeaseLost
+from ..write_set import ADD, OBSERVED, REQUEST_VERSION, Lease, LeaseLost
 from .index_entries import without_vector
 from .memories import ended_by, items
 
@@ -50,8 +50,16 @@ def _failed(job: Row[*Columns], now: datetime, problem: str) -> Values:
 def finish(
     session: Session, job: Row[*Columns], now: datetime, state: ReceiptState, problems: Sequence[str], created: int
 ) -> None:
-    done = {"state": state.value, "not_before": None, "payload": None, "problems": list(problems)}
+    done = {"kind": ADD, "state": state.value, "not_before": None, "payload": None, "problems": list(problems)}
     change(session, job, {**_let_go(now), **done, "created": job.created + created})
+
+
+def go_on(
+    session: Session, job: Row[*Columns], now: datetime, payload: Values, problems: Sequence[str], created: int
+) -> None:
+    """Leave further work of a job to a worker."""
+    left = {"kind": ADD, "attempts": 0, "not_before": now, "payload": payload, "problems": list(problems)}
+    change(session, job, {**_let_go(now), **left, "created": job.created + created})
 
 
 def _row(session: Session, user_id: str, job_id: str, *, to_change: bool = False) -> Row[*Columns]:
@@ -65,18 +73,23 @@ def _row(session: Session, user_id: str, job_id: str, *, to_change: bool = False
 GONE = "what it was about was deleted"
 
 
-def _due(session: Session, now: datetime) -> list[Row[str, str | None, str, datetime | None]]:
-    """Return the first unfinished job of each session if it is due, the one due for longest first. Ordered here: for
-    each unfinished job, SQLite would read all earlier ones of its user."""
-    columns = (JobRow.user_id, JobRow.session_id, JobRow.id, JobRow.not_before)
+def _due(session: Session, now: datetime) -> list[Row[str, str | None, str, datetime | None, str]]:
+    """Return the first unfinished job of each session, and of the observed turns of each user, if it is due, the one
+    due for longest first. Ordered here: for each unfinished job, SQLite would read all earlier ones of its user."""
+    columns = (JobRow.user_id, JobRow.session_id, JobRow.id, JobRow.not_before, JobRow.kind)
     unfinished = session.execute(select(*columns).where(OPEN)).all()
-    first = {(job.user_id, job.session_id): job for job in sorted(unfinished, key=lambda job: job.id, reverse=True)}
+    first = {_line(job): job for job in sorted(unfinished, key=lambda job: job.id, reverse=True)}
     due = [
         (job.not_before, job.id, job)
         for job in first.values()
         if job.not_before is not None and not now < job.not_before <= now + FAR
     ]
     return [job for _, _, job in sorted(due)]
+
+
+def _line(job: Any) -> tuple[str, str, str | None]:
+    """Return the key of jobs that run one after the other."""
+    return job.user_id, job.kind, None if job.kind == OBSERVED else job.session_id
 
 
 def drop_payloads(session: Session, user_id: str, memory_ids: Sequence[str]) -> int:
@@ -168,8 +181,15 @@ class Jobs(Repository):
             return None
         attempt = job.attempts + 1
         change(session, job, {"leased_by": owner, "leased_until": until, "attempts": attempt})
-        more = {"owner": owner, "attempt": attempt, "payload": job.payload or {}, "accepted_at": job.created_at}
-        return from_row(Lease, job, job_id=job.id, **more)
+        return Lease(
+            user_id=job.user_id,
+            job_id=job.id,
+            session_id=job.session_id,
+            owner=owner,
+            attempt=attempt,
+            payload=job.payload or {},
+            accepted_at=job.created_at,
+        )
 
     @writes(locks=())
     def renew(self, session: Session, lease: Lease, now: datetime, until: datetime) -> None:
