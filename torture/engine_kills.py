@@ -1,7 +1,7 @@
 """`kill -9` of the engines and of the process that feeds them, 500 times: each engine equals the store at rest.
 
-A process writes for several users and searches; another one feeds Milvus, OpenSearch and FerretDB and rebuilds them
-until it is killed; the next one continues an interrupted rebuild.
+A process writes statements and conversations for several users and searches; another one feeds Milvus, OpenSearch and
+FerretDB and rebuilds them until it is killed; the next one continues an interrupted rebuild.
 Every tenth kill also hits one of the engines, which is then started again. Now and then everything comes to rest and is
 compared: nothing may be missing, extra or different. No search may return a deleted memory or another user's.
 """
@@ -55,7 +55,6 @@ def settings_of(servers: dict[str, EngineServer]) -> Settings:
     return load_settings(
         engines={**urls, "vectors": "milvus", "words": "elasticsearch", "prefix": "kills", "timeout_s": 5.0},
         jobs={"in_process": False},
-        extraction={"enabled": False},
         cache={"max_searches": 0},
     )
 
@@ -72,10 +71,17 @@ async def write(folder: Path, settings: Settings, seed: str, told: Path) -> None
         for at in range(OPERATIONS):
             user = rng.choice(USERS)
             own = [item.id for item in (await memory.list(user_id=user)).items]
-            verb = rng.choices(["add", "change", "delete", "forget"], [50, 25, 22, 3])[0]
+            verb = rng.choices(["add", "tell", "change", "delete", "forget"], [25, 25, 25, 22, 3])[0]
             with contextlib.suppress(NotFound):
                 if verb == "add" or not own:
                     await memory.add(f"note {seed} {at} 笔记", user_id=user)
+                elif verb == "tell":
+                    texts = (
+                        f"I moved to place {seed} {at}. My note is number {at}.",
+                        "I like green tea. 我喜欢喝咖啡。",
+                    )
+                    said = [{"role": "user", "content": text} for text in texts]
+                    await memory.add(said, user_id=user, session_id=f"s{rng.randrange(3)}")
                 elif verb == "change":
                     await memory.update(rng.choice(own), user_id=user, content=f"changed {seed} {at}")
                 elif verb == "delete":
@@ -88,9 +94,10 @@ async def write(folder: Path, settings: Settings, seed: str, told: Path) -> None
 
 async def _search(memory: Memory, user: str) -> list[str]:
     """Search, and return a problem for every hit that is not one of the user's memories."""
-    own = {item.id: item.content for item in (await memory.list(user_id=user, limit=1000)).items}
+    own = (await memory.list(user_id=user)).items
     found = await memory.search("note 笔记 changed", user_id=user, limit=50)
-    foreign = [hit.id for hit in found.hits if own.get(hit.id) != hit.content]
+    there = {item.id: item.content for item in await memory.get_many([hit.id for hit in found.hits], user_id=user)}
+    foreign = [hit.id for hit in found.hits if there.get(hit.id) != hit.content]
     missing = ["a search found nothing"] if own and not found.hits else []
     return [f"a search of {user} returned {one}, which is not theirs or gone" for one in foreign] + missing
 
@@ -183,7 +190,7 @@ async def rehearse(folder: Path) -> None:
     import pymongo  # noqa: F401
 
     await asyncio.to_thread(folder.mkdir)
-    async with opened(folder, load_settings(extraction={"enabled": False})) as memory:
+    async with opened(folder, load_settings()) as memory:
         await memory.add("note 笔记", user_id=USERS[0])
         await memory.search("note 笔记", user_id=USERS[0])
 

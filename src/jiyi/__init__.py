@@ -32,7 +32,7 @@ _NAMES = {  # by the module that has them
     ),
     ".read.overview": "ChangeEntry ChangePage ReviewItem Subject UserSize",
     ".read.profile": "Profile ProfileLine",
-    ".read.units": "MemUnit MemUnitPage",
+    ".store.units": "MemUnit MemUnitPage",
     ".reader": "Passage Reader Verdict",
     ".scope": "Filters",
     ".settings": "Settings",

@@ -90,13 +90,13 @@ from .read.overview import Subject as Subject
 from .read.overview import UserSize as UserSize
 from .read.profile import Profile as Profile
 from .read.profile import ProfileLine as ProfileLine
-from .read.units import MemUnit as MemUnit
-from .read.units import MemUnitPage as MemUnitPage
 from .reader import Passage as Passage
 from .reader import Reader as Reader
 from .reader import Verdict as Verdict
 from .scope import Filters as Filters
 from .settings import Settings as Settings
+from .store.units import MemUnit as MemUnit
+from .store.units import MemUnitPage as MemUnitPage
 from .synonyms import Synonym as Synonym
 from .transfer.backup import BackupReport as BackupReport
 from .transfer.backup import restore_backup as restore_backup

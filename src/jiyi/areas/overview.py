@@ -24,11 +24,11 @@ from ..read.overview import (
     to_review,
 )
 from ..read.profile import TYPES, Profile, distinct_lines, profile_lines
-from ..read.units import MemUnitPage, to_unit
 from ..roles import teller_of
 from ..scope import Filter
 from ..store.database import PAGE_SIZE
 from ..store.repositories.overview_rows import Told
+from ..store.units import MemUnitPage, to_unit
 
 MOST_READ = 20_000  # newest memories that an overview reads
 EXACT = 1.0  # similarity of two names of the same thing

@@ -144,7 +144,8 @@ class Transfer:
     async def _import_memories(
         self, path: Path, user_id: str | None, epoch_of: Callable[[str], str], advance: Advance, actor: str
     ) -> MemoryImportReport:
-        from ..transfer.imports import import_export, import_memories, is_jiyi_export, select
+        from ..transfer.imports import import_export, import_memories, is_jiyi_export
+        from ..transfer.selection import select
 
         engine = self._engine
         selected = await asyncio.to_thread(select, path, "memories")
@@ -155,6 +156,7 @@ class Transfer:
         return await import_memories(
             selected,
             self._add,
+            self._count,
             user_id=user_id,
             default_user=engine.settings.user,
             epoch_of=epoch_of,

@@ -24,9 +24,9 @@ from ..models import ImportReport, Job, MemoryItem, Observed, Recall, Receipt, R
 from ..read.overview import ChangePage, ReviewItem, Subject, UserSize
 from ..read.profile import Profile
 from ..read.query import Expansion
-from ..read.units import MemUnitPage
 from ..scope import accept_old_arguments
 from ..settings import Settings
+from ..store.units import MemUnitPage
 from ..store.upkeep.export_records import EXPORT
 from ..synonyms import GivenPair, Synonym, checked
 from ..transfer.export import ExportReport, check_target, no_progress, open_new
@@ -38,8 +38,8 @@ from ..transfer.imports import (
     import_chats,
     import_memories,
     is_jiyi_export,
-    select,
 )
+from ..transfer.selection import select
 from .calls import like, safe_id, served, unsupported
 from .connection import Connection
 
@@ -276,6 +276,7 @@ class Transfer(Area):
         return await import_memories(
             selected,
             self._add,
+            self._count,
             user_id=user_id,
             default_user=self._default_user,
             epoch_of=lambda _: epoch,  # None for a file of several users: each batch begins by itself

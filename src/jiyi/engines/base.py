@@ -1,5 +1,5 @@
-"""The protocol of external engines. An engine is a projection of the memories: it can be verified, dropped and rebuilt,
-and SQL stays the source of truth."""
+"""The protocol of external engines. An engine is a projection of the memories and the units of conversation: it can be
+verified, dropped and rebuilt, and SQL stays the source of truth."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from ..languages.words import normalise
 from ..models import to_micros
 from ..roles import subject_text
-from ..store.upkeep.engine_memories import ProjectedMemory
+from ..store.upkeep.engine_memories import Projected, ProjectedMemory
 from ..text.passages import COMPRESSED
 
 FOREVER = 2**63 - 1  # for times that never come
@@ -23,7 +23,7 @@ class Engine(Protocol):
 
     name: str
     identity: str  # of the place where its documents are: another one has to be loaded
-    parts: frozenset[str]  # of a memory, that it stores
+    parts: frozenset[str]  # that it stores: keywords, vectors and messages of memories, and units
 
     def use(self, generation: int) -> None:
         """Address the documents of this generation. Loading everything anew makes another one."""
@@ -34,14 +34,14 @@ class Engine(Protocol):
     async def create(self) -> bool:
         """Create what is missing; return True if there was nothing. Nothing is ever created by a write."""
 
-    async def write(self, user_id: str, memories: Sequence[ProjectedMemory], deleted: Sequence[str]) -> None:
-        """Insert or replace memories of a user, and delete others by id."""
+    async def write(self, user_id: str, documents: Sequence[Projected], deleted: Sequence[str]) -> None:
+        """Insert or replace memories and units of a user, and delete others by id."""
 
     async def siblings(self, user_id: str, ids: Sequence[str]) -> Sequence[str]:
         """Return the other memories whose documents have texts of the same messages: a deletion changes these too."""
 
-    async def load(self, memories: Sequence[ProjectedMemory]) -> None:
-        """Insert memories of any users whose documents were deleted before."""
+    async def load(self, documents: Sequence[Projected]) -> None:
+        """Insert memories and units of any users whose documents were deleted before."""
 
     async def refresh(self) -> None:
         """Make everything written visible to searches."""
@@ -50,7 +50,7 @@ class Engine(Protocol):
         """Delete everything of the users with these keys (`user_key`)."""
 
     async def digests(self, user_id: str) -> Mapping[str, str]:
-        """Return the digests that a user's documents name, by memory id."""
+        """Return the digests that a user's documents name, by the id of the memory or unit."""
 
     async def hashes(self, user_id: str, ids: Sequence[str] | None) -> Mapping[str, str]:
         """Return digests of what is stored of memories, or of all of a user."""
@@ -75,8 +75,13 @@ class Engine(Protocol):
 
     async def close(self) -> None: ...
 
-    def digest(self, memory: ProjectedMemory) -> str | None:
-        """Return the digest of a memory's document, or None if this engine has none of it."""
+    def digest(self, document: Projected) -> str | None:
+        """Return the digest of the document of a memory or unit, or None if this engine has none of it."""
+
+
+def memories_in(documents: Sequence[Projected]) -> list[ProjectedMemory]:
+    """Return the memories without the units."""
+    return [document for document in documents if isinstance(document, ProjectedMemory)]
 
 
 def user_key(user_id: str) -> str:

@@ -14,9 +14,19 @@ from ..languages.terms import search_terms, tokens
 from ..models import to_micros
 from ..scope import Filter
 from ..settings import EngineSettings
-from ..store.upkeep.engine_memories import ProjectedMemory
+from ..store.upkeep.engine_memories import Projected, ProjectedMemory
 from .addresses import several, without_login
-from .base import FOREVER, digest_of, document_key, identity_of, micros, passage_length, speaker_of, user_key
+from .base import (
+    FOREVER,
+    digest_of,
+    document_key,
+    identity_of,
+    memories_in,
+    micros,
+    passage_length,
+    speaker_of,
+    user_key,
+)
 from .candidates import WordMatches, WordStatistics
 
 T = TypeVar("T")
@@ -136,7 +146,8 @@ class Elasticsearch:
         await self._ask(self._client.indices.create(index=self._index, body=body))
         return True
 
-    async def write(self, user_id: str, memories: Sequence[ProjectedMemory], deleted: Sequence[str]) -> None:
+    async def write(self, user_id: str, documents: Sequence[Projected], deleted: Sequence[str]) -> None:
+        memories = memories_in(documents)
         gone = [*deleted, *(memory.id for memory in memories if not memory.searchable)]
         key = user_key(user_id)
         await self._bulk(
@@ -150,8 +161,8 @@ class Elasticsearch:
         """Return nothing: no texts of messages are stored."""
         return ()
 
-    async def load(self, memories: Sequence[ProjectedMemory]) -> None:
-        await self._bulk(list(_insertions(memories)))
+    async def load(self, documents: Sequence[Projected]) -> None:
+        await self._bulk(list(_insertions(memories_in(documents))))
 
     async def _bulk(self, actions: Sequence[Mapping[str, Any]]) -> None:
         if actions:
@@ -319,8 +330,10 @@ class Elasticsearch:
         for connection in getattr(pool, "orig_connections", ()):  # it leaves those to hosts that did not answer open
             await connection.close()
 
-    def digest(self, memory: ProjectedMemory) -> str | None:
-        return digest_of(_document(memory)) if memory.searchable else None
+    def digest(self, document: Projected) -> str | None:
+        if not isinstance(document, ProjectedMemory) or not document.searchable:
+            return None
+        return digest_of(_document(document))
 
 
 def _generation(name: str, alias: str) -> int:

@@ -19,9 +19,9 @@ from ..errors import EngineError, MissingExtra, SettingsError
 from ..models import to_micros
 from ..scope import Filter
 from ..settings import EngineSettings
-from ..store.upkeep.engine_memories import ProjectedMemory
+from ..store.upkeep.engine_memories import Projected, ProjectedMemory
 from .addresses import token_and_address
-from .base import FOREVER, digest_of, document_key, identity_of, micros, user_key
+from .base import FOREVER, digest_of, document_key, identity_of, memories_in, micros, user_key
 
 T = TypeVar("T")
 
@@ -165,9 +165,10 @@ class Milvus:
         self._awaited, self._dimension = False, dimension
         self._is_there(client)
 
-    async def write(self, user_id: str, memories: Sequence[ProjectedMemory], deleted: Sequence[str]) -> None:
+    async def write(self, user_id: str, documents: Sequence[Projected], deleted: Sequence[str]) -> None:
         """Replace the vectors of memories. A changed memory may have fewer vectors than before, so its old ones are
         deleted first."""
+        memories = memories_in(documents)
         new = {memory.id for memory in memories if memory.version == 1 and self.digest(memory) is not None}
         gone = [*deleted, *(memory.id for memory in memories if memory.id not in new)]
 
@@ -184,8 +185,8 @@ class Milvus:
         """Return nothing: no texts of messages are stored."""
         return ()
 
-    async def load(self, memories: Sequence[ProjectedMemory]) -> None:
-        embedded = [memory for memory in memories if memory.searchable and memory.vectors]
+    async def load(self, documents: Sequence[Projected]) -> None:
+        embedded = [memory for memory in memories_in(documents) if memory.searchable and memory.vectors]
 
         def insert(client: Any) -> None:
             for part in _chunks(embedded):
@@ -323,8 +324,10 @@ class Milvus:
             await asyncio.to_thread(self._connected.close)
             self._connected = None
 
-    def digest(self, memory: ProjectedMemory) -> str | None:
-        return digest_of(_values(memory), memory.vectors) if memory.searchable and memory.vectors else None
+    def digest(self, document: Projected) -> str | None:
+        if not isinstance(document, ProjectedMemory) or not document.searchable or not document.vectors:
+            return None
+        return digest_of(_values(document), document.vectors)
 
     def _entities(self, memory: ProjectedMemory) -> list[dict[str, Any]]:
         values = _values(memory)

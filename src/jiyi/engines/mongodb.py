@@ -1,5 +1,5 @@
-"""MongoDB: one document per memory, in the collection of its type, with the messages it came from. Other services can
-read it, and `jiyi import mongodb://…` reads it back."""
+"""MongoDB: one document per unit of conversation, and one per memory in the collection of its type, with its units and
+the messages it came from. Other services can read it, and `jiyi import mongodb://…` reads it back."""
 
 from __future__ import annotations
 
@@ -13,15 +13,18 @@ from typing import Any, TypeVar
 from pydantic import SecretStr
 
 from ..errors import EngineError, MissingExtra
+from ..models import MemoryItem, SourceMessage
 from ..settings import EngineSettings
-from ..store.upkeep.engine_memories import ProjectedMemory, ProjectedMessage
+from ..store.units import to_unit
+from ..store.upkeep.engine_memories import UNITS, Projected, ProjectedMemory, ProjectedMessage, ProjectedUnit
 from .addresses import without_login
-from .base import digest_of, document_key, identity_of, user_key
+from .base import digest_of, document_key, identity_of, memories_in, user_key
 
 T = TypeVar("T")
 
+OF_UNITS = "memunits"
 COLLECTIONS = {
-    "message": "memunits",
+    "message": "messages",
     "episode": "episodic_memories",
     "event": "event_logs",
     "behavior": "behavior_histories",
@@ -30,15 +33,15 @@ COLLECTIONS = {
 }
 OTHERS = "semantic_memories"
 KEY = "user_key_1"  # an index by it: a collection without one was not made by `create`
-ALL = (*COLLECTIONS.values(), OTHERS)
-OURS = {"event_id": {"$exists": True}}  # other programs may have documents in these collections
+ALL = (OF_UNITS, *COLLECTIONS.values(), OTHERS)
+OURS = {"digest": {"$exists": True}}  # other programs may have documents in these collections
 
 
 class MongoDB:
     """Documents in MongoDB."""
 
     name = "mongodb"
-    parts = frozenset(("keywords", "messages"))
+    parts = frozenset(("keywords", "messages", UNITS))
 
     def __init__(self, given: EngineSettings) -> None:
         try:
@@ -79,13 +82,14 @@ class MongoDB:
         there = set(await self._ask(self._database.list_collection_names())) & set(ALL)
         for name in ALL:
             await self._ask(self._database[name].create_index([("user_key", 1)], name=KEY))
-            await self._ask(self._database[name].create_index([("user_key", 1), ("memunit_id_list", 1)]))
+            await self._ask(self._database[name].create_index([("user_key", 1), ("message_id_list", 1)]))
         return not there
 
-    async def write(self, user_id: str, memories: Sequence[ProjectedMemory], deleted: Sequence[str]) -> None:
+    async def write(self, user_id: str, documents: Sequence[Projected], deleted: Sequence[str]) -> None:
         """Replace documents. The type of a changed memory may be another one, so it is removed elsewhere. Deletions
         come last: if this is repeated, `siblings` needs what was to be deleted."""
-        await self.load(memories)
+        await self.load(documents)
+        memories = memories_in(documents)
         for name in ALL:
             elsewhere = [one.id for one in memories if one.version > 1 and collection_of(one) != name]
             keys = [document_key(user_id, one) for one in (*deleted, *elsewhere)]
@@ -96,21 +100,21 @@ class MongoDB:
         messages: set[str] = set()
         for name in ALL:
             own = {"_id": {"$in": [document_key(user_id, one) for one in ids]}}
-            for document in await self._all(name, own, ["memunit_id_list"]):
-                messages.update(document["memunit_id_list"])
+            for document in await self._all(name, own, ["message_id_list"]):
+                messages.update(document.get("message_id_list", ()))
         found: set[str] = set()
         for name in ALL if messages else ():
-            same = {"user_key": user_key(user_id), "memunit_id_list": {"$in": sorted(messages)}}
+            same = {"user_key": user_key(user_id), "message_id_list": {"$in": sorted(messages)}}
             found.update(document["event_id"] for document in await self._all(name, same, ["event_id"]))
         return sorted(found.difference(ids))
 
-    async def load(self, memories: Sequence[ProjectedMemory]) -> None:
+    async def load(self, documents: Sequence[Projected]) -> None:
         by_collection: defaultdict[str, list[Any]] = defaultdict(list)
-        for memory in memories:
-            document = _document(memory)
+        for one in documents:
+            document = _document(one)
             document |= {"digest": digest_of(document)}
             own = {"_id": document["_id"]}
-            by_collection[collection_of(memory)].append(self._replace(own, document, upsert=True))
+            by_collection[collection_of(one)].append(self._replace(own, document, upsert=True))
         for name, some in by_collection.items():
             await self._ask(self._database[name].bulk_write(some, ordered=False))
 
@@ -122,26 +126,24 @@ class MongoDB:
             await self._ask(self._database[name].delete_many({"user_key": {"$in": list(keys)}}))
 
     async def digests(self, user_id: str) -> Mapping[str, str]:
-        return await self._by_id({"user_key": user_key(user_id), **OURS}, ["event_id", "digest"], _named_digest)
+        return await self._by_id(user_id, {}, ["digest"], _named_digest)
 
     async def hashes(self, user_id: str, ids: Sequence[str] | None) -> Mapping[str, str]:
-        mine: dict[str, Any] = {"user_key": user_key(user_id), **OURS}
-        if ids is not None:
-            mine["event_id"] = {"$in": list(ids)}
-        return await self._by_id(mine, [], _stored_digest)
+        some = {} if ids is None else {"_id": {"$in": [document_key(user_id, one) for one in ids]}}
+        return await self._by_id(user_id, some, [], _stored_digest)
 
     async def _by_id(
-        self, where: Mapping[str, Any], fields: list[str], digest: Callable[[Mapping[str, Any]], str]
+        self, user_id: str, where: Mapping[str, Any], fields: list[str], digest: Callable[[Mapping[str, Any]], str]
     ) -> dict[str, str]:
         found: dict[str, str] = {}
         for name in ALL:
-            for document in await self._all(name, where, fields):
-                twice = document["event_id"] in found
-                found[document["event_id"]] = "in two collections" if twice else digest(document)
+            for document in await self._all(name, {"user_key": user_key(user_id), **OURS, **where}, fields):
+                own = str(document["_id"]).removeprefix(document_key(user_id, ""))
+                found[own] = "in two collections" if own in found else digest(document)
         return found
 
     async def foreign(self) -> int:
-        theirs = {"$or": [{field: {"$exists": False}} for field in ("user_key", "event_id")]}
+        theirs = {"$or": [{field: {"$exists": False}} for field in ("user_key", "digest")]}
         return sum([await self._ask(self._database[name].count_documents(theirs)) for name in ALL])
 
     async def user_keys(self) -> set[str]:
@@ -166,8 +168,8 @@ class MongoDB:
     async def close(self) -> None:
         await self._client.close()
 
-    def digest(self, memory: ProjectedMemory) -> str | None:
-        return digest_of(_document(memory))
+    def digest(self, document: Projected) -> str | None:
+        return digest_of(_document(document))
 
 
 def _is_encrypted(url: str) -> bool:
@@ -190,7 +192,7 @@ async def fetch(url: str, path: Path, timeout_s: float = 20.0) -> int:
     try:
         with path.open("w", encoding="utf-8") as file:
             for name in ALL:
-                for document in await source._all(name, {}, []):
+                for document in await source._ask(source._database[name].find().sort("_id").to_list()):
                     line = {"collection": name, **document}
                     file.write(json.dumps(line, default=_readable, ensure_ascii=False) + "\n")
                     number += 1
@@ -205,11 +207,45 @@ def _readable(value: Any) -> str:
     return str(value)
 
 
-def collection_of(memory: ProjectedMemory) -> str:
-    return COLLECTIONS.get(memory.memory_type, OTHERS)
+def collection_of(document: Projected) -> str:
+    return OF_UNITS if isinstance(document, ProjectedUnit) else COLLECTIONS.get(document.memory_type, OTHERS)
 
 
-def _document(memory: ProjectedMemory) -> dict[str, Any]:
+def _document(document: Projected) -> dict[str, Any]:
+    return _of_unit(document) if isinstance(document, ProjectedUnit) else _of_memory(document)
+
+
+def _of_unit(projected: ProjectedUnit) -> dict[str, Any]:
+    unit = to_unit(projected.stored, {memory.id: memory for memory in projected.memories})
+    events = [_derived(memory) for memory in projected.memories if memory.memory_type == "event"]
+    told = ("event", "episode")  # episodes have the narrative
+    return {
+        "_id": document_key(projected.user_id, unit.unit_id),
+        "unit_id": unit.unit_id,
+        "user_id": projected.user_id,
+        "user_key": user_key(projected.user_id),
+        "user_id_list": [projected.user_id],
+        "group_id": unit.group_id,
+        "session_id": unit.session_id,
+        "subject": unit.subject,
+        "summary": unit.summary,
+        "narrative": unit.narrative,
+        "participants": list(unit.participants),
+        "keywords": list(dict.fromkeys(word for memory in projected.memories for word in memory.keywords)),
+        "semantic_memories": [_derived(memory) for memory in projected.memories if memory.memory_type not in told],
+        "event_log": {"events": events} if events else None,
+        "source_type": "conversation",
+        "timestamp": _time(unit.started_at),
+        "ended_at": _time(unit.ended_at),
+        "original_data": [_message(message) for message in unit.messages],
+    }
+
+
+def _derived(memory: MemoryItem) -> dict[str, Any]:
+    return {"event_id": memory.id, "memory_type": memory.memory_type, "content": memory.content}
+
+
+def _of_memory(memory: ProjectedMemory) -> dict[str, Any]:
     subject, participants = memory.data.get("subject"), memory.data.get("participants")
     return {
         "_id": document_key(memory.user_id, memory.id),
@@ -243,12 +279,13 @@ def _document(memory: ProjectedMemory) -> dict[str, Any]:
         "superseded_by": memory.superseded_by,
         "source_type": memory.source,
         "version": memory.version,
-        "memunit_id_list": [message.id for message in memory.messages],
+        "memunit_id_list": list(dict.fromkeys(one.unit_id for one in memory.messages if one.unit_id is not None)),
+        "message_id_list": [message.id for message in memory.messages],
         "original_data": [_message(message) for message in memory.messages],
     }
 
 
-def _message(message: ProjectedMessage) -> dict[str, Any]:
+def _message(message: ProjectedMessage | SourceMessage) -> dict[str, Any]:
     return {
         "id": message.id,
         "role": message.role,

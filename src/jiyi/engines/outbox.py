@@ -20,8 +20,9 @@ from ..models import utc_now
 from ..store.database import chunks
 from ..store.store import Store
 from ..store.upkeep import engine_memories
+from ..store.upkeep.engine_memories import UNITS, Projected
 from ..store.upkeep.engine_rows import EngineUser, rebuilding, users_in
-from .base import Engine, user_key
+from .base import Engine, memories_in, user_key
 
 LEASE_S = 30.0  # longer than any request to an engine may take
 RENEW_S = 10.0
@@ -236,10 +237,10 @@ class Outbox:
         if not self._empty or not self._begun.isdisjoint(users):
             await self.engine.delete_keys(list(map(user_key, users)))
         self._begun.update(users)
-        memories = await self._store.projected.of_users(users, self.model, self.engine.parts)
-        await self.engine.load(memories)
+        documents = await self._store.projected.of_users(users, self.model, self.engine.parts)
+        await self.engine.load(documents)
         await self.engine.refresh()
-        numbers = Counter(memory.user_id for memory in memories)
+        numbers = Counter(memory.user_id for memory in memories_in(documents))
         states = [
             EngineUser(user_id=user, engine=self.name, applied=tips.get(user, 0), memories=numbers[user])
             for user in users
@@ -298,21 +299,38 @@ class Outbox:
         return replace(state, applied=state.load_from, loaded_id=None), True
 
     async def _apply(self, state: EngineUser, applied: int) -> tuple[EngineUser, bool]:
-        """Write the current state of the memories that changed."""
-        changes = await self._store.projections.changes(state.user_id, applied, BATCH)
+        """Write the current state of what changed."""
+        changes = await self.changes(state.user_id, applied)
         if not changes:
             return state, False
-        ids = list(dict.fromkeys(memory_id for _, memory_id in changes if memory_id))
-        memories = await self._store.projected.get(state.user_id, ids, self.model, self.engine.parts)
-        there = {memory.id for memory in memories}
-        deleted = [one for one in ids if one not in there]
-        if changed := [*deleted, *(memory.id for memory in memories if memory.version > 1)]:
-            siblings = await self.engine.siblings(state.user_id, changed)
-            more = [one for one in siblings if one not in there]
-            memories += await self._store.projected.get(state.user_id, more, self.model, self.engine.parts)
-        await self.engine.write(state.user_id, memories, deleted)
+        documents, deleted = await self.current(state.user_id, changes)
+        await self.engine.write(state.user_id, documents, deleted)
         await self.engine.refresh()
         return replace(state, applied=changes[-1][0]), len(changes) == BATCH
+
+    async def changes(self, user_id: str, applied: int) -> list[tuple[int, str]]:
+        """Return the next changes of a user: their numbers, and the memories and units that this engine has."""
+        sources = "messages" in self.engine.parts
+        return await self._store.projections.changes(user_id, applied, BATCH, sources=sources)
+
+    async def current(self, user_id: str, changes: Sequence[tuple[int, str]]) -> tuple[list[Projected], list[str]]:
+        """Return what is to be written of memories and units that changed, with those that have parts of them, and
+        what is to be deleted."""
+        ids = list(dict.fromkeys(one for _, one in changes if one))
+        documents = await self.get(user_id, ids)
+        there = {document.id for document in documents}
+        deleted = [one for one in ids if one not in there]
+        memories = memories_in(documents)
+        changed = [*deleted, *(memory.id for memory in memories if memory.version > 1)]
+        more = [*(await self.engine.siblings(user_id, changed) if changed else ())]
+        if UNITS in self.engine.parts:
+            more += [message.unit_id for memory in memories for message in memory.messages if message.unit_id]
+        documents += await self.get(user_id, [one for one in more if one not in there])
+        return documents, deleted
+
+    async def get(self, user_id: str, ids: Sequence[str]) -> list[Projected]:
+        """Return memories and units as they are now."""
+        return await self._store.projected.get(user_id, ids, self.model, self.engine.parts) if ids else []
 
 
 def _told(error: Exception) -> str:

@@ -114,17 +114,18 @@ class Verification:
         wanted: dict[str, str] = {}
         last = ""
         while page := await self._store.projected.page(user_id, last, self._outbox.model, self._engine.parts):
-            wanted |= {memory.id: digest for memory in page if (digest := self._engine.digest(memory)) is not None}
+            wanted |= {one.id: digest for one in page if (digest := self._engine.digest(one)) is not None}
             last = page[-1].id
         return wanted
 
     async def _pending(self, user_id: str, applied: int) -> set[str]:
-        """Return the memories that changed after what the engine has, and those of the same messages."""
+        """Return the memories and units that changed after what the engine has, and those that have parts of them."""
         found: set[str] = set()
-        while changes := await self._store.projections.changes(user_id, applied, REPAIR_AT_ONCE):
-            found |= {memory_id for _, memory_id in changes if memory_id}
+        while changes := await self._outbox.changes(user_id, applied):
+            documents, deleted = await self._outbox.current(user_id, changes)
+            found.update(deleted, (document.id for document in documents))
             applied = changes[-1][0]
-        return found.union(await self._engine.siblings(user_id, sorted(found))) if found else found
+        return found
 
     def _sample(self, ids: Iterable[str]) -> list[str]:
         some = sorted(ids)
@@ -137,16 +138,16 @@ class Verification:
         self._counts["repaired"] += len(ids)
 
     async def _write_current(self, user_id: str, ids: Sequence[str]) -> None:
-        """Write memories as they are. If one changes meanwhile, the process that feeds the engine may have written it
-        before; then it is written again."""
+        """Write memories and units as they are. If one changes meanwhile, the process that feeds the engine may have
+        written it before; then it is written again."""
         before: object = None
         while True:
-            memories = await self._store.projected.get(user_id, ids, self._outbox.model, self._engine.parts)
-            now = {memory.id: self._engine.digest(memory) for memory in memories}
+            documents = await self._outbox.get(user_id, ids)
+            now = {document.id: self._engine.digest(document) for document in documents}
             if now == before:
                 return
             await self._engine.write(user_id, [], ids)  # a document may have more parts than it should
-            await self._engine.write(user_id, memories, [])
+            await self._engine.write(user_id, documents, [])
             before = now
 
 

@@ -235,10 +235,10 @@ class Inserts:
         for name, values in rows.items():
             self._rows[name].extend(values)
 
-    def tell(self, user_id: str, memory_ids: Sequence[str], action: str, at: datetime | None = None) -> None:
-        """Add changes to the change feed."""
+    def tell(self, user_id: str, ids: Iterable[str], action: str, at: datetime | None = None) -> None:
+        """Add changes of memories, or of units, to the change feed."""
         change = {"user_id": user_id, "action": action, "changed_at": at or utc_now()}
-        self.add(ChangeRow, ({**change, "memory_id": memory_id} for memory_id in memory_ids))
+        self.add(ChangeRow, ({**change, "memory_id": one} for one in ids))
 
     def run(self, session: Session) -> None:
         """Insert everything, referenced tables first."""

@@ -25,10 +25,8 @@ from ..store.write_set import IndexEntry
 from ..write.accept import accept
 from ..write.index import KeywordRules, entry_of
 from .export import Progress
-from .readers import FormatReader, Kind, UnknownFormat, find_reader, is_of_chats
-from .records import Conversation, ImportedMemory
-from .records import Record as AnyRecord
-from .sources import Source, find_sources
+from .records import Conversation, ImportedMemory, ImportedMessage
+from .selection import Selected, select
 
 BATCH = 200  # messages, memories or records in one transaction
 MOST_NAMED = 5  # users in a note
@@ -48,64 +46,6 @@ class MemoryImportReport(Value):
     new: dict[str, int] = Field(description="records that were not known already, by kind")
     notes: tuple[str, ...] = Field(default=(), description="problems and other remarks")
     by_file: tuple[ImportedFile, ...] = Field(default=(), description="memories by file and user")
-
-
-@dataclass(frozen=True, slots=True)
-class Selected:
-    """The files of one kind at a path, with their readers."""
-
-    files: tuple[tuple[Source, FormatReader], ...]
-    skipped: tuple[str, ...]
-
-    @property
-    def formats(self) -> str:
-        return ", ".join(sorted({reader.name for _, reader in self.files}))
-
-    def records(self, kind: type[R]) -> Iterator[R]:
-        return (record for _, record in self.by_source() if isinstance(record, kind))
-
-    def by_source(self) -> Iterator[tuple[Source, AnyRecord]]:
-        for source, reader in self.files:
-            yield from ((source, record) for record in reader.read(source))
-
-
-# In the archives of ChatGPT and Claude beside the conversations: they hold no chats.
-ACCOUNT_FILES = frozenset(
-    f"{name}.json"
-    for name in (
-        "user",
-        "users",
-        "user_settings",
-        "message_feedback",
-        "model_comparisons",
-        "shared_conversations",
-        "group_chats",
-        "shopping",
-        "sora",
-        "projects",
-    )
-)
-
-
-def select(path: Path, kind: Kind) -> Selected:
-    """Find the files with records of a kind. Among several files, those of another kind or format are skipped."""
-    sources = find_sources(path)
-    files = []
-    skipped = []
-    for source in sources:
-        try:
-            reader = find_reader(source)
-            if reader.kind != kind and not is_of_chats(reader):
-                raise UnknownFormat(source.name, f"contains {reader.kind} ({reader.name}), not {kind}")
-            files.append((source, reader))
-        except UnknownFormat as error:
-            if len(sources) == 1:
-                raise
-            if Path(source.member or "").name not in ACCOUNT_FILES:
-                skipped.append(f"skipped: {error.argument} {error.problem}")
-    if not files:
-        raise InvalidInput(str(path), f"contains no {kind} in a known format (docs/import.md)")
-    return Selected(tuple(files), tuple(skipped))
 
 
 async def import_chats(
@@ -243,6 +183,7 @@ def _check_conversations(selected: Selected, user_id: str) -> _Totals:
 async def import_memories(
     selected: Selected,
     add: Add,
+    count: Count,
     *,
     user_id: str | None,
     default_user: str,
@@ -250,18 +191,39 @@ async def import_memories(
     actor: str,
     progress: Progress,
 ) -> MemoryImportReport:
-    """Add the memories of another system. Known memories are not stored twice. `epoch_of` returns the erasure epoch of
-    a user when the import began."""
+    """Add the messages and memories of another system. Known ones are not stored twice. `epoch_of` returns the erasure
+    epoch of a user when the import began."""
 
     def owner_of(named: str | None) -> str:
         return user_id or named or default_user
 
-    counts = await asyncio.to_thread(_check_memories, selected, owner_of)
-    if not counts:
+    counts, chats = await asyncio.to_thread(_check_memories, selected, owner_of)
+    if not counts and not chats:
         raise InvalidInput(selected.files[0][0].name, "contains no memories")
-    total = sum(counts.values())
+    users = {where.user_id for where in chats}
+    messages = sum(number for _, number in chats.values())
+    total = messages + sum(counts.values())
+    before = sum([await count(user_id=one, memory_types=["message"]) for one in users])
     done = new = 0
     problems: Counter[str] = Counter()
+    async for said in _in_thread(_batches(selected.records(ImportedMessage), lambda one: one.place)):
+        first_message = said[0]
+        owner = owner_of(first_message.user_id)
+        receipt = await add(
+            [imported.message for imported in said],
+            user_id=owner,
+            agent_id=first_message.agent_id,
+            session_id=first_message.session_id,
+            group_id=first_message.group_id,
+            metadata=first_message.metadata,
+            epoch=epoch_of(owner),
+            actor=actor,
+            wait=False,
+        )
+        problems.update(receipt.problems)
+        done += len(said)
+        progress("importing", done, total)
+    new_messages = sum([await count(user_id=one, memory_types=["message"]) for one in users]) - before
     async for batch in _in_thread(_memory_batches(selected.records(ImportedMemory))):
         first = batch[0]
         owner = owner_of(first.user_id)
@@ -280,17 +242,17 @@ async def import_memories(
         progress("importing", done, total)
     return MemoryImportReport(
         format=selected.formats,
-        read={"memory": total},
-        new={"memory": new},
-        notes=(*selected.skipped, *_merged_users(counts), *_with_counts(problems)),
-        by_file=_by_file({}, counts),
+        read={"memory": total - messages} | ({"message": messages} if messages else {}),
+        new={"memory": new} | ({"message": new_messages} if messages else {}),
+        notes=(*selected.skipped, *_merged_users([*counts, *chats]), *_with_counts(problems)),
+        by_file=_by_file(chats, counts),
     )
 
 
-def _merged_users(counts: Mapping[Where, int]) -> list[str]:
+def _merged_users(places: Iterable[Where]) -> list[str]:
     """Say which users of a file have become one."""
     named: dict[str, set[str]] = {}
-    for where in counts:
+    for where in places:
         if where.named is not None:
             named.setdefault(where.user_id, set()).add(where.named)
     return [
@@ -309,14 +271,22 @@ def is_jiyi_export(selected: Selected) -> bool:
     return selected.formats == "jiyi"
 
 
-def _check_memories(selected: Selected, owner_of: Callable[[str | None], str]) -> Counter[Where]:
-    """Check the memories of files; return how many of each go where."""
+def _check_memories(
+    selected: Selected, owner_of: Callable[[str | None], str]
+) -> tuple[Counter[Where], dict[Where, tuple[set[str], int]]]:
+    """Check the memories and messages of files; return how many of each go where."""
     counts: Counter[Where] = Counter()
+    chats: dict[Where, tuple[set[str], int]] = {}
     for source, imported in selected.by_source():
         if isinstance(imported, ImportedMemory):
             _check(imported)
             counts[Where(source.label, owner_of(imported.user_id), imported.user_id)] += 1
-    return counts
+        elif isinstance(imported, ImportedMessage):
+            where = Where(source.label, owner_of(imported.user_id), imported.user_id)
+            sessions, messages = chats.get(where, (set(), 0))
+            sessions.add(imported.session_id or "")
+            chats[where] = sessions, messages + 1
+    return counts, chats
 
 
 def _check(imported: ImportedMemory) -> None:
@@ -330,8 +300,13 @@ def _check(imported: ImportedMemory) -> None:
 
 def _memory_batches(memories: Iterable[ImportedMemory]) -> Iterator[list[ImportedMemory]]:
     """Yield memories of the same user, agent, session and group, a batch at a time."""
-    for _, group in groupby(memories, key=lambda imported: imported.owner):
-        batch: list[ImportedMemory] = []
+    return _batches(memories, lambda imported: imported.owner)
+
+
+def _batches(records: Iterable[R], place_of: Callable[[R], object]) -> Iterator[list[R]]:
+    """Yield records of the same place, a batch at a time."""
+    for _, group in groupby(records, key=place_of):
+        batch: list[R] = []
         for imported in group:
             batch.append(imported)
             if len(batch) == BATCH:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal, Protocol, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, JsonValue, ValidationError
 
 from .. import validation
 from ..models import CandidateMemory, Message, invalid_input
@@ -51,6 +51,23 @@ class ImportedMemory:
     @property
     def owner(self) -> tuple[str | None, str | None, str | None, str | None]:
         return self.user_id, self.agent_id, self.session_id, self.group_id
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportedMessage:
+    """A message of another system, with its owner if the file names one."""
+
+    message: Message
+    metadata: dict[str, JsonValue] | None
+    user_id: str | None
+    agent_id: str | None
+    session_id: str | None
+    group_id: str | None
+
+    @property
+    def place(self) -> tuple[Any, ...]:
+        """Messages of one place are stored together."""
+        return self.user_id, self.agent_id, self.session_id, self.group_id, self.metadata
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -203,7 +220,9 @@ ForeignName = Annotated[str, BeforeValidator(_as_name)]  # some files number the
 
 
 Kind = Literal["conversations", "memories"]
-Record = Conversation | ImportedMemory | Line  # `Line`: a row of an export of Jiyi, which is restored as it was
+Record = (
+    Conversation | ImportedMemory | ImportedMessage | Line
+)  # `Line`: a row of an export of Jiyi, which is restored as it was
 
 
 class FormatReader(Protocol):

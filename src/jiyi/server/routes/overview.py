@@ -13,7 +13,7 @@ from ...engine import runtime
 from ...keep.verify import VerifyReport
 from ...models import MemoryItem
 from ...read.overview import ChangePage, ReviewItem, Subject, UserSize
-from ...read.units import MemUnitPage
+from ...store.units import MemUnitPage
 from ..auth import Admin, Reader, UserReader
 from ..requests import Limit, Name, RecallBody
 from ..responses import Listing

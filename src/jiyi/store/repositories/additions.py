@@ -12,8 +12,9 @@ from sqlalchemy.orm import Session
 from ...errors import ConnectionLost, MemoryKeyTaken, UserErased
 from ...models import MemoryItem, Receipt, ReceiptState, utc_now
 from ...scope import Scope
-from ..database import Inserts, Repository, Values, reads, values_of
+from ..database import Inserts, Repository, Values, chunks, reads, values_of
 from ..schema.tables import (
+    SOURCES,
     JobMemoryRow,
     JobRow,
     MemorySourceRow,
@@ -240,7 +241,7 @@ _GROW = (
 def _add_units(
     session: Session, inserts: Inserts, addition: Addition, there: Mapping[str, tuple[list[str], datetime, datetime]]
 ) -> None:
-    """Start units or extend existing ones."""
+    """Start units or extend existing ones. Memories of messages that were stored before name the unit from now on."""
     new: dict[str, Values] = {}
     grown: dict[str, Values] = {}
     for part in addition.units:
@@ -281,6 +282,13 @@ def _add_units(
             for message in part.message_ids
         ),
     )
+    inserts.tell(addition.user_id, dict.fromkeys(part.id for part in addition.units), SOURCES, addition.at)
+    new_messages = {message.id for message in addition.messages}
+    stored = [one for part in addition.units for one in part.message_ids if one not in new_messages]
+    for some in chunks(stored):
+        mine = and_(MemorySourceRow.user_id == addition.user_id, MemorySourceRow.message_id.in_(some))
+        named = session.scalars(select(MemorySourceRow.memory_id).where(mine).distinct())
+        inserts.tell(addition.user_id, named, SOURCES, addition.at)
 
 
 def add_memories(inserts: Inserts, addition: Addition, new: Sequence[NewMemory]) -> list[MemoryItem]:
@@ -305,14 +313,11 @@ def _add_evidence(inserts: Inserts, addition: Addition, effects: Effects, found:
     """Add further sources and relations, unless they exist."""
     wanted = {(memory_id, source.message_id): source for memory_id, some in effects.evidence.items() for source in some}
     own = {(memory.id, source.message_id) for memory in addition.memories for source in memory.sources}
+    new = {key: source for key, source in wanted.items() if key not in found.sources | own}
     inserts.add(
-        MemorySourceRow,
-        (
-            source_values(addition.user_id, memory_id, source)
-            for (memory_id, message_id), source in wanted.items()
-            if (memory_id, message_id) not in found.sources | own
-        ),
+        MemorySourceRow, (source_values(addition.user_id, memory_id, source) for (memory_id, _), source in new.items())
     )
+    inserts.tell(addition.user_id, dict.fromkeys(memory_id for memory_id, _ in new), SOURCES, addition.at)
     relations = {(one.memory_id, one.target_id, one.relation_type): one for one in effects.relations}
     inserts.add(
         RelationRow,

@@ -14,6 +14,7 @@ from ...models import utc_now
 from ..database import Repository, chunks, writes
 from ..schema.columns import METADATA
 from ..schema.tables import (
+    SOURCES,
     ChangeRow,
     EmbeddingRow,
     KeywordRow,
@@ -33,7 +34,7 @@ from . import job_queue as jobs
 from .change_feed import ERASE, tell
 from .index_entries import insert_index
 from .memories import known_by_hash, memory_rows
-from .messages import MESSAGE, delete_messages
+from .messages import MESSAGE, delete_messages, units_of
 from .overview_rows import forget_recalls
 from .revisions import bring_back, reopen, revision_values
 
@@ -187,6 +188,7 @@ def _remove(
     needed = {name for one in from_messages(session, user_id, touched - messages) for name in one.messages}
     orphans = sorted(messages | (touched - needed - set(redacted)))
     before = _count(session, UnitRow, UnitRow.user_id == user_id)
+    tell(session, user_id, units_of(session, user_id, sorted(touched | messages)), SOURCES)
     delete_messages(session, user_id, orphans)
     done.removed["units"] += before - _count(session, UnitRow, UnitRow.user_id == user_id)
     done.removed["messages"] += len(orphans)

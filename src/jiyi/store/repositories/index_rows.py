@@ -30,7 +30,16 @@ from ...roles import is_person, subject_text
 from ...text.passages import COMPRESSED
 from ...text_cache import text_cache
 from ..database import Repository, chunks, reads, writes
-from ..schema.tables import ChangeRow, EmbeddingRow, KeywordRow, MemoryRow, MemorySourceRow, PackedIndexRow, TermsRow
+from ..schema.tables import (
+    SOURCES,
+    ChangeRow,
+    EmbeddingRow,
+    KeywordRow,
+    MemoryRow,
+    MemorySourceRow,
+    PackedIndexRow,
+    TermsRow,
+)
 from ..write_set import EXTRACTED
 from .memories import GATHERED
 
@@ -180,6 +189,7 @@ _SUPERSEDED = select(_memory.id).where(_memory.user_id == _USER, _memory.superse
 _CHANGES = (
     select(_change.seq, _change.memory_id, _change.action)
     .where(_change.user_id.in_([_USER, bindparam("erased")]), _change.seq > bindparam("seen"))
+    .where(_change.action != SOURCES)  # an index has no messages
     .order_by(_change.seq)
     .limit(bindparam("most"))
 )

@@ -65,8 +65,7 @@ def _stored(session: Session, statement: Select[Any], values: dict[str, Any]) ->
 def delete_messages(session: Session, user_id: str, ids: Sequence[str]) -> None:
     """Remove messages. A unit is removed with its last message; one with others left loses its summary."""
     for some in chunks(ids):
-        member = and_(UnitMessageRow.user_id == user_id, UnitMessageRow.message_id.in_(some))
-        touched = session.scalars(select(UnitMessageRow.unit_id).where(member).distinct()).all()
+        touched = units_of(session, user_id, some)
         session.execute(delete(MessageRow).where(MessageRow.user_id == user_id, MessageRow.id.in_(some)))
         mine = and_(UnitRow.user_id == user_id, UnitRow.id.in_(touched))
         left = exists().where(UnitMessageRow.user_id == UnitRow.user_id, UnitMessageRow.unit_id == UnitRow.id)
@@ -80,6 +79,15 @@ def delete_messages(session: Session, user_id: str, ids: Sequence[str]) -> None:
             left_over = list(dict.fromkeys(session.scalars(still_there.order_by(MessageRow.id)).all()))
             values = {"participants": left_over, "subject": None, "summary": "", "narrative": ""}
             session.execute(update(UnitRow).where(UnitRow.user_id == user_id, UnitRow.id == unit_id).values(values))
+
+
+def units_of(session: Session, user_id: str, message_ids: Sequence[str]) -> list[str]:
+    """Return the units of messages."""
+    found: dict[str, None] = {}
+    for some in chunks(message_ids):
+        mine = and_(UnitMessageRow.user_id == user_id, UnitMessageRow.message_id.in_(some))
+        found |= dict.fromkeys(session.scalars(select(UnitMessageRow.unit_id).where(mine).distinct()))
+    return list(found)
 
 
 def newest(session: Session, place: Scope, limit: int, before: str | None = None) -> list[StoredMessage]:
@@ -278,7 +286,7 @@ class Units(Repository):
         found: list[StoredUnit] = []
         room = PAGE_SIZE
         for some in chunks(units[:limit], UNITS_PART):
-            for unit in _with_messages(session, user_id, some):
+            for unit in with_messages(session, user_id, some):
                 found.append(unit)
                 room -= sum(len(message.text) for message in unit.messages)
                 if room < 0:
@@ -286,7 +294,7 @@ class Units(Repository):
         return found, len(units) > limit
 
 
-def _with_messages(session: Session, user_id: str, units: Sequence[Any]) -> list[StoredUnit]:
+def with_messages(session: Session, user_id: str, units: Sequence[Any]) -> list[StoredUnit]:
     """Return units with their messages and the ids of the memories derived from them."""
     messages: dict[str, list[SourceMessage]] = defaultdict(list)
     derived: dict[str, list[str]] = defaultdict(list)

@@ -24,6 +24,7 @@ from .columns import COUNTS, HASHES, WEIGHTS, Array, Base, Instant, short_text, 
 NAME = 256  # user, session, agent and group ids are opaque strings up to this length
 ID = 26  # ours are ULIDs
 SHARED: Final = ""  # user id of rows that all users share; no user can have it
+SOURCES: Final = "sources"  # action of a change of the messages of a unit, or of those that a memory came from
 
 
 class MessageRow(Base):
@@ -341,7 +342,7 @@ class LlmUsageRow(Base):
 
 
 class ChangeRow(Base):
-    """The change feed, in order of commit."""
+    """The change feed, in order of commit. With the action `sources` the id may be that of a unit of conversation."""
 
     __tablename__ = "changes"
     __table_args__ = (Index("ix_changes_user", "user_id", "seq"), {"sqlite_autoincrement": True})

@@ -1,23 +1,36 @@
-"""Memories as external engines hold them."""
+"""Memories, and units of conversation, as external engines hold them."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import Select, and_, select
+from sqlalchemy import Select, and_, exists, select
 from sqlalchemy.orm import Session
 
+from ...models import MemoryItem
 from ..database import Repository, chunks, from_row, reads
-from ..schema.tables import EmbeddingRow, KeywordRow, MemoryRow, MemorySourceRow, MessageRow, TermsRow
+from ..repositories.memories import items
+from ..repositories.messages import UNITS_PART, StoredUnit, with_messages
+from ..schema.tables import (
+    EmbeddingRow,
+    KeywordRow,
+    MemoryRow,
+    MemorySourceRow,
+    MessageRow,
+    TermsRow,
+    UnitMessageRow,
+    UnitRow,
+)
 from ..write_set import StoredMemory
 
 PAGE = 1000
 PARTS = frozenset(("keywords", "vectors", "messages"))  # of a memory, which not every engine stores
+UNITS = "units"  # beside the memories
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +42,7 @@ class ProjectedMessage:
     speaker: str | None
     text: str
     sent_at: datetime
+    unit_id: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,37 +65,84 @@ class ProjectedMemory(StoredMemory):
         return tuple(keyword for keyword, _, source in self.keywords if source == "user_tag")
 
 
-_OF_MESSAGE = [getattr(MessageRow, name) for name in ProjectedMessage.__dataclass_fields__]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProjectedUnit:
+    """A unit of conversation that has messages, and the active memories derived from it."""
+
+    user_id: str
+    stored: StoredUnit
+    memories: tuple[MemoryItem, ...]
+
+    @property
+    def id(self) -> str:
+        return self.stored.id
+
+
+Projected = ProjectedMemory | ProjectedUnit
+
+_OF_MESSAGE = [
+    UnitMessageRow.unit_id if name == "unit_id" else getattr(MessageRow, name)
+    for name in ProjectedMessage.__dataclass_fields__
+]
+_NOT_EMPTY = exists().where(UnitMessageRow.user_id == UnitRow.user_id, UnitMessageRow.unit_id == UnitRow.id)
 
 
 class ProjectedMemories(Repository):
-    """Reads memories for external engines."""
+    """Reads memories, and units if they are asked for, for external engines."""
 
     @reads
     def get(
         self, session: Session, user_id: str, ids: Sequence[str], model: str, parts: frozenset[str] = PARTS
-    ) -> list[ProjectedMemory]:
-        """Return the memories that exist, with vectors of this model."""
-        found: list[ProjectedMemory] = []
+    ) -> list[Projected]:
+        """Return the memories and units that exist, with vectors of this model."""
+        found: list[Projected] = []
         for some in chunks(list(dict.fromkeys(ids)), PAGE):
             found += _projected(session, [user_id], model, parts, some)
+            if UNITS in parts:
+                found += _units(session, user_id, some)
         return found
 
     @reads
     def page(
         self, session: Session, user_id: str, after: str, model: str, parts: frozenset[str] = PARTS
-    ) -> list[ProjectedMemory]:
-        """Return the next memories of a user, in the order of their ids."""
+    ) -> list[Projected]:
+        """Return the next memories and units of a user, in the order of their ids."""
         mine = select(MemoryRow.id).where(MemoryRow.user_id == user_id, MemoryRow.id > after)
-        ids = session.scalars(mine.order_by(MemoryRow.id).limit(PAGE)).all()
-        return _projected(session, [user_id], model, parts, ids)
+        ids = list(session.scalars(mine.order_by(MemoryRow.id).limit(PAGE)))
+        if UNITS not in parts:
+            return [*_projected(session, [user_id], model, parts, ids)]
+        units = select(UnitRow.id).where(UnitRow.user_id == user_id, UnitRow.id > after, _NOT_EMPTY)
+        ids = sorted([*ids, *session.scalars(units.order_by(UnitRow.id).limit(PAGE))])[:PAGE]
+        found: list[Projected] = [*_projected(session, [user_id], model, parts, ids), *_units(session, user_id, ids)]
+        return sorted(found, key=attrgetter("id"))
 
     @reads(everybody=True)
-    def of_users(
-        self, session: Session, users: Sequence[str], model: str, parts: frozenset[str]
-    ) -> list[ProjectedMemory]:
-        """Return all memories of users who have few."""
-        return _projected(session, users, model, parts)
+    def of_users(self, session: Session, users: Sequence[str], model: str, parts: frozenset[str]) -> list[Projected]:
+        """Return all memories and units of users who have few."""
+        found: list[Projected] = [*_projected(session, users, model, parts)]
+        if UNITS in parts:
+            mine = select(UnitRow.user_id, UnitRow.id).where(UnitRow.user_id.in_(users))
+            ids = defaultdict[str, list[str]](list)
+            for user_id, unit_id in session.execute(mine.order_by(UnitRow.user_id, UnitRow.id)):
+                ids[user_id].append(unit_id)
+            for user_id, own in ids.items():
+                found += _units(session, user_id, own)
+        return found
+
+
+def _units(session: Session, user_id: str, ids: Sequence[str]) -> list[ProjectedUnit]:
+    """Return the units that exist and have messages."""
+    found: list[ProjectedUnit] = []
+    for some in chunks(ids, UNITS_PART):
+        mine = select(UnitRow.__table__).where(UnitRow.user_id == user_id, UnitRow.id.in_(some), _NOT_EMPTY)
+        units = with_messages(session, user_id, session.execute(mine.order_by(UnitRow.id)).all())
+        derived = [memory_id for unit in units for memory_id in unit.memory_ids]
+        memories = {memory.id: memory for memory in items(session, user_id, derived)}
+        found += [
+            ProjectedUnit(user_id=user_id, stored=unit, memories=tuple(memories[one] for one in unit.memory_ids))
+            for unit in units
+        ]
+    return found
 
 
 def _projected(
@@ -99,8 +160,11 @@ def _projected(
     statements = {
         "keywords": rows(keyword.user_id, keyword.memory_id, keyword.keyword, keyword.weight, keyword.source),
         "vectors": rows(vector.user_id, vector.memory_id, vector.part, vector.vector).where(vector.model == model),
-        "messages": rows(source.user_id, source.memory_id, *_OF_MESSAGE).join(
-            MessageRow, and_(MessageRow.user_id == source.user_id, MessageRow.id == source.message_id)
+        "messages": rows(source.user_id, source.memory_id, *_OF_MESSAGE)
+        .join(MessageRow, and_(MessageRow.user_id == source.user_id, MessageRow.id == source.message_id))
+        .outerjoin(
+            UnitMessageRow,
+            and_(UnitMessageRow.user_id == source.user_id, UnitMessageRow.message_id == source.message_id),
         ),
     }
     more = {name: _grouped(session.execute(one) if name in parts else ()) for name, one in statements.items()}

@@ -14,6 +14,7 @@ from ...ids import MARKS
 from ..database import Repository, count_changed, from_row, reads, writes
 from ..schema.tables import (
     SHARED,
+    SOURCES,
     ChangeRow,
     EngineRow,
     EngineUserRow,
@@ -272,10 +273,15 @@ class Projections(Repository):
         return await self._database.write(users, work)
 
     @reads
-    def changes(self, session: Session, user_id: str, after: int, limit: int) -> list[tuple[int, str]]:
-        """Return the numbers and memories of a user's next changes."""
-        mine = select(ChangeRow.seq, ChangeRow.memory_id).where(ChangeRow.user_id == user_id, ChangeRow.seq > after)
-        return [(seq, memory_id) for seq, memory_id in session.execute(mine.order_by(ChangeRow.seq).limit(limit))]
+    def changes(
+        self, session: Session, user_id: str, after: int, limit: int, *, sources: bool = False
+    ) -> list[tuple[int, str]]:
+        """Return the numbers of a user's next changes, and what changed: memories, and with `sources` also units and
+        memories of which only the messages changed."""
+        columns = ChangeRow.seq, ChangeRow.memory_id, ChangeRow.action
+        mine = select(*columns).where(ChangeRow.user_id == user_id, ChangeRow.seq > after)
+        rows = session.execute(mine.order_by(ChangeRow.seq).limit(limit))
+        return [(seq, one if sources or action != SOURCES else "") for seq, one, action in rows]
 
     @reads
     def tip(self, session: Session, user_id: str) -> int:

@@ -14,7 +14,7 @@ from ..repositories.additions import add_memories
 from ..repositories.change_feed import check_epoch, last_erasure
 from ..repositories.memories import known_by_hash, memory_rows
 from ..repositories.revisions import apply_changes, retire_expired
-from ..schema.tables import ChangeRow, FileEntryRow, FileRow, MemoryRow
+from ..schema.tables import SOURCES, ChangeRow, FileEntryRow, FileRow, MemoryRow
 from ..write_set import Agreed, AgreedEntry, Filed, FileLook, FileWork, NewMemory, Stale, StoredMemory
 
 OWN = "own:"  # the hash of a line that says what another says already, or its key if another has that: both stay
@@ -27,6 +27,7 @@ def _changed_since(session: Session, user_id: str, seen: int) -> list[str] | Non
     if seen and session.scalar(last) is None:
         return None
     since = select(ChangeRow.memory_id).where(ChangeRow.user_id == user_id, ChangeRow.seq > seen)
+    since = since.where(ChangeRow.action != SOURCES)
     found = list(session.scalars(since.distinct().limit(MOST_CHANGES + 1)))
     return None if len(found) > MOST_CHANGES else found
 

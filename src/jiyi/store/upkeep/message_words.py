@@ -10,9 +10,10 @@ from sqlalchemy.orm import Session
 
 from ...models import utc_now
 from ..database import Inserts, chunks
-from ..repositories.messages import MESSAGE, RepeatedMessage, rows_of_messages, spoken_after
+from ..repositories.change_feed import tell
+from ..repositories.messages import MESSAGE, RepeatedMessage, rows_of_messages, spoken_after, units_of
 from ..repositories.revisions import insert_memory, scope_of
-from ..schema.tables import MemoryRow, MemorySourceRow, MessageRow, UnitMessageRow, UnitRow
+from ..schema.tables import SOURCES, MemoryRow, MemorySourceRow, MessageRow, UnitRow
 from ..write_set import Change, NewMemory, Source, StoredMemory, Unembedded
 from .held_rows import Held, held_rows
 
@@ -88,11 +89,11 @@ def _overwrite(session: Session, user_id: str, redactions: Mapping[str, Redactio
                 session.execute(
                     update(MemorySourceRow).where(told, MemorySourceRow.memory_id == memory_id).values(values)
                 )
-    for some in chunks(sorted(redactions)):
-        of_these = and_(UnitMessageRow.user_id == user_id, UnitMessageRow.message_id.in_(some))
-        units = session.scalars(select(UnitMessageRow.unit_id).where(of_these).distinct()).all()
+    units = units_of(session, user_id, sorted(redactions))
+    for some in chunks(units):
         empty = {"subject": None, "summary": "", "narrative": ""}
-        session.execute(update(UnitRow).where(UnitRow.user_id == user_id, UnitRow.id.in_(units)).values(empty))
+        session.execute(update(UnitRow).where(UnitRow.user_id == user_id, UnitRow.id.in_(some)).values(empty))
+    tell(session, user_id, units, SOURCES)
 
 
 def echoed_words(

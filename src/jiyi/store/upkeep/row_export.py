@@ -17,6 +17,7 @@ from ..repositories.index_entries import insert_index
 from ..schema.columns import Base
 from ..schema.tables import (
     SHARED,
+    SOURCES,
     EmbeddingRow,
     JobMemoryRow,
     JobRow,
@@ -243,6 +244,7 @@ def _import_messages(session: Session, arriving: Arriving, some: Sequence[r.Mess
     ]
     inserts = Inserts()
     inserts.add(UnitMessageRow, members)
+    inserts.tell(arriving.user_id, dict.fromkeys(one["unit_id"] for one in members), SOURCES)
     inserts.run(session)
 
 

@@ -9,9 +9,9 @@ from pydantic import Field
 from ..languages.words import language
 from ..models import MemoryItem, SourceMessage, Value
 from ..roles import is_instruction
-from ..store.repositories.messages import StoredUnit
 from ..text.fence import strip_context
 from ..text.passages import summarise
+from .repositories.messages import StoredUnit
 
 SUBJECT_WORDS = 3
 WHOLE = ("message", "episode", "profile", "group_profile")  # types of memories that are no statements
