@@ -20,7 +20,7 @@ from sqlalchemy import Engine
 from sqlalchemy.util import LRUCache
 
 from browser import browser  # noqa: F401 - a fixture
-from engine_servers import engine_urls  # noqa: F401 - a fixture
+from engine_servers import elasticsearch_url, engine_urls  # noqa: F401 - fixtures
 from jiyi import Memory, reader
 from jiyi.embed import BuiltinEmbedder
 from jiyi.read.accesses import Period

@@ -1,5 +1,5 @@
-"""Real engines for the tests: Milvus (milvus-lite), OpenSearch (Java, from Maven) and FerretDB (Go, on SQLite), which
-speaks MongoDB's protocol. `python tests/engine_servers.py` builds what is built into a cache folder."""
+"""Real engines for the tests: Milvus (milvus-lite), OpenSearch and Elasticsearch (Java, from Maven) and FerretDB (Go,
+on SQLite), which speaks MongoDB's protocol. `python tests/engine_servers.py` builds what is built into a cache folder."""
 
 from __future__ import annotations
 
@@ -89,6 +89,40 @@ def opensearch() -> Path:
         if extra := {path.name for path in jars.iterdir()} - set(sums.split()):
             raise Unavailable(f"not in jars.sha256: {sorted(extra)}")
         download(javac, "-cp", f"{jars}/*", "-d", folder / "classes", HERE / "opensearch/OpenSearchServer.java")
+        (folder / "done").touch()
+    return folder
+
+
+def elasticsearch() -> Path:
+    """Return the folder with Elasticsearch's distribution for integration tests and our classes, which are fetched and
+    checked once. It has no module but the network's, so a plugin stands in for those that Jiyi needs."""
+    sources = HERE / "elasticsearch"
+    parts = [path.read_bytes() for path in sorted(sources.iterdir())]
+    folder = CACHE / f"elasticsearch-{hashlib.sha256(b''.join(parts)).hexdigest()[:12]}"
+    with locked(CACHE / "elasticsearch.lock"):
+        if (folder / "done").is_file():
+            return folder
+        _needed("java", "default-jdk-headless")
+        maven, javac = _needed("mvn", "maven"), _needed("javac", "default-jdk-headless")
+        shutil.rmtree(folder, ignore_errors=True)
+        wanted, name = (sources / "distribution.sha256").read_text().split()
+        version = name.removeprefix("elasticsearch-").removesuffix(".zip")
+        artifact = f"org.elasticsearch.distribution.integ-test-zip:elasticsearch:{version}:zip"
+        download(
+            maven, "-q", "-B", "dependency:copy", f"-Dartifact={artifact}", f"-DoutputDirectory={folder}", cwd=HERE
+        )
+        if hashlib.sha256((folder / name).read_bytes()).hexdigest() != wanted:
+            raise Unavailable(f"{name} has another checksum than in distribution.sha256")
+        shutil.unpack_archive(folder / name, folder)
+        (folder / name).unlink()
+        (folder / f"elasticsearch-{version}").rename(folder / "distribution")
+        plugin, jars = folder / "distribution/plugins/test-modules", f"{folder}/distribution/lib/*"
+        download(javac, "-cp", jars, "-d", folder / "classes", sources / "ElasticsearchServer.java")
+        download(javac, "-cp", jars, "-d", folder / "plugin", sources / "TestModules.java")
+        shutil.make_archive(str(folder / "test-modules"), "zip", folder / "plugin")
+        plugin.mkdir(parents=True)
+        (folder / "test-modules.zip").rename(plugin / "test-modules.jar")
+        shutil.copy(sources / "plugin-descriptor.properties", plugin)
         (folder / "done").touch()
     return folder
 
@@ -186,6 +220,18 @@ def start_opensearch() -> EngineServer:
     )
 
 
+def start_elasticsearch() -> EngineServer:
+    folder = elasticsearch()
+    java = ["java", "-Xms256m", "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
+    modules = ["--module-path", f"{folder}/distribution/lib", "--add-modules=jdk.net", "--add-modules=ALL-MODULE-PATH"]
+    program = [*java, *modules, "-cp", f"{folder}/classes", "ElasticsearchServer"]
+    return EngineServer(
+        "elasticsearch",
+        lambda port, home: [*program, str(port), str(home), f"{folder}/distribution"],
+        "http://127.0.0.1:{port}",
+    )
+
+
 def start_ferretdb() -> EngineServer:
     program = ferretdb()
     return EngineServer(
@@ -203,14 +249,14 @@ STARTS: dict[str, Callable[[], EngineServer]] = {
 
 
 @contextmanager
-def shared(name: str, folder: Path) -> Iterator[str]:
+def shared(name: str, folder: Path, start: Callable[[], EngineServer]) -> Iterator[str]:
     """Yield the URL of a server that test processes share; the first one starts it and the last one stops it."""
     note = folder / f"{name}.json"
     server = None
     with locked(folder / f"{name}.lock"):
         known = json.loads(note.read_text()) if note.is_file() else None
         if known is None:
-            server = STARTS[name]()
+            server = start()
             known = {"url": server.url, "pid": server.pid, "home": str(server.home), "users": 0}
         known["users"] += 1
         note.write_text(json.dumps(known))
@@ -232,16 +278,32 @@ def shared(name: str, folder: Path) -> Iterator[str]:
 @pytest.fixture(scope="session")
 def engine_urls(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
     """The URLs of Milvus, OpenSearch and FerretDB, which all test processes share."""
-    base = tmp_path_factory.getbasetemp()
-    folder = base.parent if os.environ.get("PYTEST_XDIST_WORKER") else base
+    folder = _shared_folder(tmp_path_factory)
     with ExitStack() as stack:
         urls = {}
-        for name in STARTS:
+        for name, start in STARTS.items():
             try:
-                urls[name] = stack.enter_context(shared(name, folder))
+                urls[name] = stack.enter_context(shared(name, folder, start))
             except (Unavailable, OSError, subprocess.SubprocessError) as error:
                 missing(name.upper(), error)
         yield urls
+
+
+@pytest.fixture(scope="session")
+def elasticsearch_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The URL of Elasticsearch itself."""
+    with ExitStack() as stack:
+        try:
+            url = stack.enter_context(shared("elasticsearch-8", _shared_folder(tmp_path_factory), start_elasticsearch))
+        except (Unavailable, OSError, subprocess.SubprocessError) as error:
+            missing("ELASTICSEARCH 8", error)
+        yield url
+
+
+def _shared_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder of all test processes."""
+    base = tmp_path_factory.getbasetemp()
+    return base.parent if os.environ.get("PYTEST_XDIST_WORKER") else base
 
 
 def prepare() -> int:
@@ -255,7 +317,7 @@ def prepare() -> int:
         return None
 
     with ThreadPoolExecutor() as pool:
-        problems = [problem for problem in pool.map(build, (opensearch, ferretdb)) if problem]
+        problems = [problem for problem in pool.map(build, (opensearch, elasticsearch, ferretdb)) if problem]
     for problem in problems:
         print(problem)
     return 0
