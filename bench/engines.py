@@ -222,7 +222,7 @@ async def everyday_scores(given: argparse.Namespace) -> None:
 
 async def speed(given: argparse.Namespace) -> None:
     """Run each part in a process of its own, so that the RAM of one does not count for another."""
-    os.environ["JIYI_SEARCH__RERANK"] = "false"  # as in `make bench`
+    os.environ["JIYI_SEARCH__READER"] = "false"  # as in `make bench`
     with contextlib.ExitStack() as stack:
         folder = given.folder or stack.enter_context(tempfile.TemporaryDirectory())
         engines = stack.enter_context(engine_settings(given)).engines

@@ -326,7 +326,7 @@ async def _note(admin: str, given: argparse.Namespace) -> None:
 
 def main() -> int:
     given, console = arguments(), Console(stderr=True)
-    os.environ["JIYI_SEARCH__RERANK"] = "false"  # plain queries read no candidates
+    os.environ["JIYI_SEARCH__READER"] = "false"  # plain queries read no candidates
     server = None if os.environ.get("TEST_DATABASE_URL") else Server(*SETTINGS)
     try:
         admin = os.environ["TEST_DATABASE_URL"] if server is None else server.url()

@@ -1,5 +1,5 @@
 """Real engines for the tests: Milvus (milvus-lite), OpenSearch and Elasticsearch (Java, from Maven) and FerretDB (Go,
-on SQLite), which speaks MongoDB's protocol. `python tests/engine_servers.py` builds what is built into a cache folder."""
+on SQLite), with MongoDB's protocol. `python tests/engine_servers.py` builds what is built into a cache folder."""
 
 from __future__ import annotations
 

@@ -15,8 +15,8 @@ from jiyi.errors import EngineError
 from jiyi.settings import Settings
 from jiyi.testing import WordEmbedder
 from support import contents
-from test_engine_faults import TEXTS, change, hurry, indexes, remove
-from test_engines import engine_settings, engines_of, open_with, settled
+from test_engine_faults import TEXTS, change, indexes, remove, wait_at_most
+from test_engines import PATIENCE_S, engine_settings, engines_of, open_with, settled
 
 # Fault: (a search names it, writing to the engine fails, `health` and the metric show it). `doctor` always shows it,
 # adding to the store always works, the process stays ready, and every search finds everything.
@@ -53,7 +53,7 @@ async def test_a_fault_is_shown_everywhere_and_nothing_is_lost(
     is_shown &= engine != "mongodb" or writing_fails
     embedder = WordEmbedder(64)
     async with Proxy(engine_urls[engine]) as proxy:
-        settings = engine_settings(engine_urls, search_timeout_s=15.0, timeout_s=4.0)
+        settings = engine_settings(engine_urls, timeout_s=4.0)
         named = f"{engine}_url"
         secret = type(getattr(settings.engines, named))
         through = proxy.url + (f"{settings.engines.prefix}" if engine == "mongodb" else "")
@@ -67,7 +67,7 @@ async def test_a_fault_is_shown_everywhere_and_nothing_is_lost(
             elif fault in BLOCKS:
                 await asyncio.to_thread(block, engine_urls[engine], settings, fault, True)
             else:
-                hurry(memory, engine)
+                wait_at_most(memory, engine, 0.5)
                 await proxy.set(fault)
 
             assert (await memory.add("one more", user_id="mei")).memories
@@ -89,6 +89,7 @@ async def test_a_fault_is_shown_everywhere_and_nothing_is_lost(
 
             if fault in BLOCKS:
                 await asyncio.to_thread(block, engine_urls[engine], settings, fault, None)
+            wait_at_most(memory, engine, PATIENCE_S)
             await proxy.set("open")
             await recovered(memory, engine)
 

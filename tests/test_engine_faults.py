@@ -17,7 +17,7 @@ from pymilvus import MilvusClient
 from engine_proxy import Proxy
 from jiyi.settings import Settings
 from support import contents
-from test_engines import engine_settings, engines_of, open_with, settled
+from test_engines import PATIENCE_S, engine_settings, engines_of, open_with, settled
 
 TEXTS = ("Mei likes green tea", "我喜欢喝咖啡", "Mei plays the cello", "我住在柏林")
 
@@ -81,10 +81,10 @@ def database(settings: Settings) -> Iterator[Any]:
         yield client.get_default_database()
 
 
-def hurry(memory: Any, engine: str) -> None:
-    """Shorten the wait of searches for an engine that is about to hang. Before that it is long, for a busy machine."""
+def wait_at_most(memory: Any, engine: str, seconds: float) -> None:
+    """Limit the wait of searches for an engine: short while it hangs, long before and after, for a busy machine."""
     if breaker := engines_of(memory).search.breakers.get(engine):
-        breaker._timeout_s = 0.5
+        breaker._timeout_s = seconds
 
 
 @pytest.mark.parametrize("damage", [remove, change])
@@ -118,14 +118,14 @@ async def test_searches_do_without_an_engine_that_fails(
     do not wait for it."""
     monkeypatch.setattr("jiyi.engines.breaker.FIRST_PAUSE_S", 600.0)
     async with Proxy(engine_urls[engine]) as proxy:
-        settings = engine_settings(engine_urls | {engine: proxy.url}, search_timeout_s=15.0, timeout_s=4.0)
+        settings = engine_settings(engine_urls | {engine: proxy.url}, timeout_s=4.0)
         async with open_with(path, settings) as memory:
             for text in TEXTS:
                 await memory.add(text, user_id="mei")
             await settled(memory)
             found = await memory.search("green tea", user_id="mei")
             assert set(found.engines) == {"milvus", "elasticsearch"} and not found.degraded
-            hurry(memory, engine)
+            wait_at_most(memory, engine, 0.5)
             await proxy.set(fault)
             for text in TEXTS:
                 found = await memory.search(text, user_id="mei")
@@ -140,6 +140,7 @@ async def test_searches_do_without_an_engine_that_fails(
             assert f'searches_by_engine_total{{engine="builtin"}} {len(TEXTS)}' in metrics
             assert len([one for one in caplog.messages if one.startswith(f"searches do without {engine}")]) == 1
 
+            wait_at_most(memory, engine, PATIENCE_S)
             await proxy.set("open")
             search = engines_of(memory).search
             assert search is not None

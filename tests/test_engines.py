@@ -29,6 +29,7 @@ from jiyi.settings import Settings, load_settings
 from jiyi.testing import WordEmbedder
 from support import contents
 
+PATIENCE_S = 15.0  # of a search, for a busy machine
 DEAD = {"milvus": "http://127.0.0.1:1", "elasticsearch": "http://127.0.0.1:1", "mongodb": "mongodb://127.0.0.1:1/"}
 
 
@@ -39,7 +40,7 @@ def engine_settings(urls: dict[str, str], *, search: bool = True, in_process: bo
     legs = {"vectors": "milvus", "words": "elasticsearch"} if search else {}
     return load_settings(
         jobs={"in_process": in_process},
-        engines={"prefix": prefix, "timeout_s": 20.0, **named, **legs, **more},
+        engines={"prefix": prefix, "timeout_s": 20.0, "search_timeout_s": PATIENCE_S, **named, **legs, **more},
         extraction={"enabled": False},
         cache={"max_searches": 0},
     )
