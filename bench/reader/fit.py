@@ -46,6 +46,7 @@ STEPS = 50
 KEPT_ACROSS = 0.85  # share of near misses in another language that stay below the line of 0.6
 LINE = float(np.log(0.6 / 0.4))
 OTHER = "other language"
+Floats = NDArray[np.float64]
 # Of searches without a reader, and by words alone.
 LEFT_OUT = {"unread": ("reader",), "words": ("reader", "similarity", ACROSS)}
 LINES = (0.1, 0.3, 0.5, 0.6, 0.7, 0.8, 0.9, 1.01)
@@ -100,7 +101,10 @@ async def rows_of_story(memory: Memory, story: Any, every: int) -> AsyncIterator
                 yield _row(question["q"], hit, answers=answers)
 
 
-async def rows_of_records(memory: Memory, name: str, block: Sequence[Any], every: int) -> AsyncIterator[Any]:
+async def rows_of_records(
+    memory: Memory, name: str, block: Sequence[Any], every: int, *, alone: bool = True
+) -> AsyncIterator[Any]:
+    """Store the statements of some records, and yield a row for each question with its statement, or with all."""
     for number, record in enumerate(block):
         at = datetime.fromisoformat(f"{record.get('when') or '2026-01-01'}T10:00:00+00:00")
         speaker, _, before = record.get("before", "").partition(": ")
@@ -118,8 +122,9 @@ async def rows_of_records(memory: Memory, name: str, block: Sequence[Any], every
                 text = asked["q"] if isinstance(asked, dict) else asked
                 found = await memory.search(text, user_id=name, limit=LIMIT, explain=True)
                 for hit in found.hits:
-                    if f"{name}-{number}" in hit.source_ids:
-                        yield _row(text, hit, answers=kind == "yes")
+                    near = f"{name}-{number}" in hit.source_ids
+                    if near or not alone:
+                        yield _row(text, hit, answers=near and kind == "yes") | {"near": near}
 
 
 def _row(question: str, hit: Any, *, answers: bool) -> Any:
@@ -165,45 +170,59 @@ class Unable:
         return None
 
 
-def fitted(rows: Sequence[Any], without: Collection[str]) -> dict[str, float]:
-    """Fit a logistic regression with a small penalty by Newton's method, without some of the inputs."""
-    names = [name for name in INPUTS if name not in without]
-    inputs = np.array([[1.0, *(row["inputs"].get(name, 0.0) for name in names)] for row in rows])
-    answers = np.array([float(row["answers"]) for row in rows])
-    weights, penalty = np.zeros(len(names) + 1), np.full(len(names) + 1, RIDGE)
+def regression(inputs: Floats, answers: Floats, known: Floats) -> Floats:
+    """Fit a logistic regression with a small penalty by Newton's method, beside the logits that are known. The first
+    input stands for the bias."""
+    weights, penalty = np.zeros(inputs.shape[1]), np.full(inputs.shape[1], RIDGE)
     penalty[0] = 0.0
     for _ in range(STEPS):
-        chances = 1 / (1 + np.exp(-inputs @ weights))
+        chances = 1 / (1 + np.exp(-inputs @ weights - known))
         slope = inputs.T @ (chances - answers) + penalty * weights
         curve = (inputs * (chances * (1 - chances))[:, None]).T @ inputs + np.diag(penalty + 1e-9)
         step = np.linalg.solve(curve, slope)
         weights -= step
         if np.abs(step).max() < 1e-6:
             break
+    return weights
+
+
+def fitted(rows: Sequence[Any], without: Collection[str]) -> dict[str, float]:
+    """Fit the weights of the inputs, without some of them."""
+    names = [name for name in INPUTS if name not in without]
+    inputs = np.array([[1.0, *(row["inputs"].get(name, 0.0) for name in names)] for row in rows])
+    answers = np.array([float(row["answers"]) for row in rows])
+    weights = regression(inputs, answers, np.zeros(len(rows)))
     weights[0] += np.log(COST)
     return {name: round(float(value), 4) for name, value in zip(("bias", *names), weights, strict=True) if value}
 
 
 async def rows_across() -> list[Any]:
-    """Return a row for each question of the records across languages, each asked in a store of its own statement."""
+    """Return a row for each question of the records across languages with each statement in the other language. Those
+    of a block are in one store; `near`: the statement that the question was written for."""
     rows: list[Any] = []
+    found = records(TRAINING / "reader" / "across.jsonl.gz")
     with tempfile.TemporaryDirectory() as folder:
         async with Memory.open(Path(folder) / "across.db", reader=Unable()) as memory:
-            for number, record in enumerate(records(TRAINING / "reader" / "across.jsonl.gz")):
-                rows += [row async for row in rows_of_records(memory, f"a{number}", [record], 1)]
-    return rows
+            for at in range(0, len(found), BLOCK):
+                rows += [row async for row in rows_of_records(memory, f"a{at}", found[at : at + BLOCK], 1, alone=False)]
+    return [row for row in rows if row["inputs"].get(OTHER)]
 
 
 def fitted_across(rows: Sequence[Any], weights: Mapping[str, float]) -> dict[str, float]:
-    """Return weights with another one for "other language", so that most near misses stay below the line of 0.6."""
-    answers, logits = np.array([row["answers"] for row in rows]), logits_of(rows, weights)
-    shift = LINE - float(np.quantile(logits[~answers], KEPT_ACROSS))
+    """Return weights with others for what is in another language: how much similarity says there, and such a shift that
+    most near misses stay below the line of 0.6."""
+    rest = {name: weight for name, weight in weights.items() if name not in (OTHER, ACROSS)}
+    answers, near = (np.array([row[name] for row in rows]) for name in ("answers", "near"))
+    found = regression(np.array([[1.0, row["inputs"][ACROSS]] for row in rows]), answers, logits_of(rows, rest))
+    logits = logits_of(rows, {**rest, OTHER: found[0], ACROSS: found[1]})
+    shift = LINE - float(np.quantile(logits[near & ~answers], KEPT_ACROSS))
     accepted = 100 * (logits[answers] + shift >= LINE).mean()
-    print(f"across: {len(rows)} pairs, AUC {auc(logits[answers], logits[~answers]):.3f}, {accepted:.0f} % at 0.6")
-    return {**weights, OTHER: round(weights[OTHER] + shift, 4)}
+    others = auc(logits[answers], logits[near & ~answers])
+    print(f"across: {answers.sum()} answers, AUC beside near misses {others:.3f}, {accepted:.0f} % at 0.6")
+    return {**rest, OTHER: round(float(found[0]) + shift, 4), ACROSS: round(float(found[1]), 4)}
 
 
-def logits_of(rows: Sequence[Any], weights: Mapping[str, float]) -> NDArray[np.float64]:
+def logits_of(rows: Sequence[Any], weights: Mapping[str, float]) -> Floats:
     found = [weights["bias"] + sum(weights.get(n, 0.0) * v for n, v in row["inputs"].items()) for row in rows]
     return np.array(found)
 
