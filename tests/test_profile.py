@@ -84,6 +84,21 @@ async def test_a_behavior_collects_the_times_at_which_it_happened(memory: Memory
     assert (item.data["count"], item.occurred_at) == (3, AT + timedelta(days=7))
 
 
+async def test_what_somebody_did_and_when_is_a_history_without_their_help(extracting_memory: Memory) -> None:
+    memory = extracting_memory
+    told = {
+        5: "I went to the dentist yesterday.",
+        12: "I finished the first draft of my thesis last night.",
+        15: "我今天把车送去保养了。",
+    }
+    for day, text in told.items():
+        said = {"role": "user", "content": text, "sent_at": AT.replace(month=10, day=day, hour=18)}
+        await memory.add([said], user_id="mei")
+    history = await memory.timeline(user_id="mei", memory_types=["event", "behavior"])
+    assert [one.content for one in history] == [*reversed(told.values())]
+    assert [one.occurred_at.day for one in history] == [15, 11, 4]
+
+
 async def test_a_long_history_keeps_the_latest_times_and_counts_all(memory: Memory) -> None:
     days = range(MOST_TIMES + 20)
     moments = [
