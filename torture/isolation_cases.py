@@ -219,6 +219,7 @@ COMMANDS: dict[str, Callable[[Theirs], list[str]]] = {
     "jobs retry": lambda theirs: [theirs.job_id],
     "jobs cancel": lambda theirs: [theirs.job_id],
     "list": lambda theirs: ["--limit", "50"],
+    "profile": lambda theirs: [],
     "stats": lambda theirs: [],
     "jobs list": lambda theirs: [],
     "synonyms list": lambda theirs: [],
