@@ -350,3 +350,13 @@ async def test_what_is_said_twice_at_once_names_the_messages_that_say_it(tmp_pat
 )
 async def test_a_reminder_is_a_task(text: str, held: list[str], tmp_path: Path) -> None:
     assert [item.memory_type for item in await told(tmp_path, text)] == held
+
+
+@pytest.mark.parametrize(
+    "text", ["we use pnpm", "I'm vegan", "our office opens at 8", "我恐高", "我属马", "prod is in Oslo"]
+)
+async def test_a_short_statement_is_a_memory_with_and_without_a_stop(extracting_memory: Memory, text: str) -> None:
+    memory = extracting_memory
+    for user, said in (("plain", text), ("stopped", text + ("。" if text.startswith("我") else "."))):
+        await memory.add([{"role": "user", "content": said}], user_id=user)
+        assert [one.content for one in await memory.list(user_id=user)] == [said]
