@@ -78,7 +78,7 @@ def test_a_dialogue_is_cut_into_turns_and_a_question_is_none() -> None:
 async def test_a_named_speakers_own_words_come_first(memory: Memory) -> None:
     said = [
         {"role": "user", "name": "Caroline", "content": "I paint lakes", "id": "c"},
-        {"role": "user", "name": "Melanie", "content": "Caroline, do paint lakes", "id": "m"},
+        {"role": "user", "name": "Melanie", "content": "I paint rivers", "id": "m"},
     ]
     await memory.add(said, user_id="mei", session_id="s", occurred_at=MAY)
     found = await memory.search("what does Melanie paint", user_id="mei", explain=True)
